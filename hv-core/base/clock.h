@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * The hypervisor's one source of time: the host's monotonic clock, or a simulated one that moves
+ * only when a test or a simulation says so. Timers, guest clocks, the scheduler and the scrubber
+ * all read it, so that hours of ticks of many vCPUs run in a second, bit-exact.
+ */
+#pragma once
+
+#include <hv/types.h>
+
+enum hv_clock_kind {
+    HV_CLOCK_KIND_HOST,
+    HV_CLOCK_KIND_SIMULATED,
+};
+
+struct hv_clock {
+    /* Set at creation. */
+    enum hv_clock_kind kind;
+    /* Atomic: the simulated moment in ns (simulated clocks only). */
+    _Atomic uint64_t simulated_ns;
+};
+
+/** A clock that follows CLOCK_MONOTONIC. */
+void hv_clock_init_host(struct hv_clock *clock);
+
+/** A clock that stands at @start until hv_clock_advance(). */
+void hv_clock_init_simulated(struct hv_clock *clock, hv_ns start);
+
+/** The present moment. Monotonic. Context: any thread, any lock. */
+hv_ns hv_clock_now(const struct hv_clock *clock);
+
+/** Move a simulated clock on by @span_ns; it never goes back. */
+void hv_clock_advance(struct hv_clock *clock, uint64_t span_ns);
+
+/**
+ * Seconds since 1970 by the host's wall clock, for an RTC's first setting. A simulated clock
+ * counts from 2026-01-01T00:00:00Z.
+ */
+uint64_t hv_clock_wall_s(const struct hv_clock *clock);

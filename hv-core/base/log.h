@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * The core's log: lines handed to one sink set at start-up. No stdio, no allocation.
+ *
+ * What a guest can cause goes through hv_log_guest(), which lets 10 lines a second a domain pass
+ * and counts the rest, so that no guest can fill a disk.
+ */
+#pragma once
+
+#include <hv/types.h>
+
+enum hv_log_level {
+    HV_LOG_LEVEL_ERROR,
+    HV_LOG_LEVEL_WARNING,
+    HV_LOG_LEVEL_INFO,
+    HV_LOG_LEVEL_DEBUG,
+};
+
+/* Longest line, terminator included; longer ones are cut. */
+#define HV_LOG_LINE_MAX 512
+
+/** @line is borrowed for the call. Called from any thread, with any lock held: must not block. */
+typedef void hv_log_sink(void *context, enum hv_log_level level, const char *line);
+
+/** Replace the sink (default: write(2) to stderr at level WARNING and above). At start-up only. */
+void hv_log_set_sink(hv_log_sink *sink, void *context, enum hv_log_level most);
+
+void hv_log(enum hv_log_level level, const char *format, ...) HV_PRINTF(2, 3);
+
+/* One a domain; zero-initialised. */
+struct hv_log_limit {
+    _Atomic uint64_t window_start_ns;
+    _Atomic uint32_t in_window;
+    _Atomic uint64_t suppressed;
+};
+
+/** Log a line caused by a guest, at most 10 a second for each @limit. */
+void hv_log_guest(struct hv_log_limit *limit, hv_ns now, enum hv_log_level level,
+                  const char *format, ...) HV_PRINTF(4, 5);

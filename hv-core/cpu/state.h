@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * The architectural state of one x86-64 vCPU, in the core's own format. Engines run on it, and
+ * save, migration and a change of engine read and write it; between two guest instructions all of
+ * it is exact.
+ *
+ * Two representations are chosen for the software engine and hidden behind accessors:
+ *
+ *   slot[]   0..15 are RAX..R15 in the encoding's order; the rest belong to the engine: a constant
+ *            zero, the segment bases, temporaries. An effective address is then always
+ *            slot[base] + (slot[index] << scale) + disp + slot[segment].
+ *   arith    the six arithmetic flags as LAHF and SETO leave them in AX: AH = SF ZF - AF - PF - CF,
+ *            AL = OF. An instruction's flags are what the host's silicon gave for it. `rflags`
+ *            keeps the others; hv_cpu_rflags() joins both.
+ *
+ * Threads: owned by the vCPU's thread (whoever runs it); nobody else touches it unless the vCPU is
+ * paused. Source: Intel SDM vol. 3A, chapters 2 to 6.
+ */
+#pragma once
+
+#include "base/bits.h"
+
+#include <hv/types.h>
+
+enum hv_reg {
+    HV_REG_RAX,
+    HV_REG_RCX,
+    HV_REG_RDX,
+    HV_REG_RBX,
+    HV_REG_RSP,
+    HV_REG_RBP,
+    HV_REG_RSI,
+    HV_REG_RDI,
+    HV_REG_R8,
+    HV_REG_R9,
+    HV_REG_R10,
+    HV_REG_R11,
+    HV_REG_R12,
+    HV_REG_R13,
+    HV_REG_R14,
+    HV_REG_R15,
+    HV_REG_COUNT,
+};
+
+/* Slots beyond the general registers. */
+enum hv_slot {
+    HV_SLOT_ZERO = HV_REG_COUNT,         /* always 0 */
+    HV_SLOT_SEG_BASE,                    /* six: ES CS SS DS FS GS, in enum hv_seg's order */
+    HV_SLOT_TEMP = HV_SLOT_SEG_BASE + 6, /* the engine's own */
+    HV_SLOT_COUNT = 32,
+};
+
+enum hv_seg {
+    HV_SEG_ES,
+    HV_SEG_CS,
+    HV_SEG_SS,
+    HV_SEG_DS,
+    HV_SEG_FS,
+    HV_SEG_GS,
+    HV_SEG_COUNT,
+    HV_SEG_LDTR = HV_SEG_COUNT,
+    HV_SEG_TR,
+    HV_SEG_ALL,
+};
+
+/* Segment attributes, as bits 40..55 of a descriptor shifted down (SDM 3A 3.4.5), plus UNUSABLE. */
+enum hv_seg_attr {
+    HV_SEG_ATTR_TYPE = 0xf, /* type field */
+    HV_SEG_ATTR_ACCESSED = 1u << 0,
+    HV_SEG_ATTR_WRITABLE = 1u << 1,    /* data: writable; code: readable */
+    HV_SEG_ATTR_EXPAND_DOWN = 1u << 2, /* data: expand-down; code: conforming */
+    HV_SEG_ATTR_CODE = 1u << 3,
+    HV_SEG_ATTR_S = 1u << 4, /* code or data, not system */
+    HV_SEG_ATTR_DPL_SHIFT = 5,
+    HV_SEG_ATTR_P = 1u << 7,
+    HV_SEG_ATTR_AVL = 1u << 12,
+    HV_SEG_ATTR_L = 1u << 13,
+    HV_SEG_ATTR_DB = 1u << 14,
+    HV_SEG_ATTR_G = 1u << 15,
+    HV_SEG_ATTR_UNUSABLE = 1u << 16, /* loaded with a null selector */
+};
+
+struct hv_segment {
+    uint64_t base;
+    uint32_t limit; /* in bytes, granularity applied: the last valid offset */
+    uint32_t attr;  /* enum hv_seg_attr */
+    uint16_t selector;
+};
+
+struct hv_table_register {
+    uint64_t base;
+    uint16_t limit;
+};
+
+enum hv_rflags {
+    HV_RFLAGS_CF = 1u << 0,
+    HV_RFLAGS_FIXED = 1u << 1,
+    HV_RFLAGS_PF = 1u << 2,
+    HV_RFLAGS_AF = 1u << 4,
+    HV_RFLAGS_ZF = 1u << 6,
+    HV_RFLAGS_SF = 1u << 7,
+    HV_RFLAGS_TF = 1u << 8,
+    HV_RFLAGS_IF = 1u << 9,
+    HV_RFLAGS_DF = 1u << 10,
+    HV_RFLAGS_OF = 1u << 11,
+    HV_RFLAGS_IOPL = 3u << 12,
+    HV_RFLAGS_NT = 1u << 14,
+    HV_RFLAGS_RF = 1u << 16,
+    HV_RFLAGS_VM = 1u << 17,
+    HV_RFLAGS_AC = 1u << 18,
+    HV_RFLAGS_VIF = 1u << 19,
+    HV_RFLAGS_VIP = 1u << 20,
+    HV_RFLAGS_ID = 1u << 21,
+    HV_RFLAGS_ARITH =
+        HV_RFLAGS_CF | HV_RFLAGS_PF | HV_RFLAGS_AF | HV_RFLAGS_ZF | HV_RFLAGS_SF | HV_RFLAGS_OF,
+    HV_RFLAGS_ALL = 0x3f7fd7,
+};
+
+enum hv_cr0 {
+    HV_CR0_PE = 1u << 0,
+    HV_CR0_MP = 1u << 1,
+    HV_CR0_EM = 1u << 2,
+    HV_CR0_TS = 1u << 3,
+    HV_CR0_ET = 1u << 4,
+    HV_CR0_NE = 1u << 5,
+    HV_CR0_WP = 1u << 16,
+    HV_CR0_AM = 1u << 18,
+    HV_CR0_NW = 1u << 29,
+    HV_CR0_CD = 1u << 30,
+};
+#define HV_CR0_PG (UINT64_C(1) << 31)
+
+enum hv_cr4 {
+    HV_CR4_VME = 1u << 0,
+    HV_CR4_PVI = 1u << 1,
+    HV_CR4_TSD = 1u << 2,
+    HV_CR4_DE = 1u << 3,
+    HV_CR4_PSE = 1u << 4,
+    HV_CR4_PAE = 1u << 5,
+    HV_CR4_MCE = 1u << 6,
+    HV_CR4_PGE = 1u << 7,
+    HV_CR4_PCE = 1u << 8,
+    HV_CR4_OSFXSR = 1u << 9,
+    HV_CR4_OSXMMEXCPT = 1u << 10,
+    HV_CR4_UMIP = 1u << 11,
+    HV_CR4_LA57 = 1u << 12,
+    HV_CR4_FSGSBASE = 1u << 16,
+    HV_CR4_PCIDE = 1u << 17,
+    HV_CR4_OSXSAVE = 1u << 18,
+    HV_CR4_SMEP = 1u << 20,
+    HV_CR4_SMAP = 1u << 21,
+};
+
+enum hv_efer {
+    HV_EFER_SCE = 1u << 0,
+    HV_EFER_LME = 1u << 8,
+    HV_EFER_LMA = 1u << 10,
+    HV_EFER_NXE = 1u << 11,
+};
+
+enum hv_vector {
+    HV_VECTOR_DE = 0,
+    HV_VECTOR_DB = 1,
+    HV_VECTOR_NMI = 2,
+    HV_VECTOR_BP = 3,
+    HV_VECTOR_OF = 4,
+    HV_VECTOR_BR = 5,
+    HV_VECTOR_UD = 6,
+    HV_VECTOR_NM = 7,
+    HV_VECTOR_DF = 8,
+    HV_VECTOR_TS = 10,
+    HV_VECTOR_NP = 11,
+    HV_VECTOR_SS = 12,
+    HV_VECTOR_GP = 13,
+    HV_VECTOR_PF = 14,
+    HV_VECTOR_MF = 16,
+    HV_VECTOR_AC = 17,
+    HV_VECTOR_MC = 18,
+    HV_VECTOR_XM = 19,
+};
+
+/*
+ * A guest's exception, handed up as a value: a fault of the guest is never an errno of ours.
+ * Every function that may find one returns 0, a negative errno (our trouble), or HV_FAULTED with
+ * *fault filled.
+ */
+#define HV_FAULTED 1
+
+struct hv_fault {
+    uint8_t vector;
+    bool has_error;
+    uint32_t error;
+    uint64_t cr2; /* #PF only: the linear address */
+};
+
+enum hv_activity {
+    HV_ACTIVITY_RUNNING,
+    HV_ACTIVITY_HALTED,    /* HLT: waits for an interrupt */
+    HV_ACTIVITY_WAIT_SIPI, /* an AP after INIT */
+    HV_ACTIVITY_SHUTDOWN,  /* triple fault */
+};
+
+/* Extended state: the layout XSAVE writes in standard form, x87 and SSE at their legacy places,
+ * AVX's upper halves at 576. Size for XCR0 up to AVX: 832 bytes. */
+#define HV_XSTATE_AVX_OFFSET 576
+#define HV_XSTATE_BYTES      832
+
+struct HV_ALIGNED(64) hv_xstate {
+    uint8_t bytes[HV_XSTATE_BYTES];
+};
+
+struct hv_cpu_msrs {
+    uint64_t star, lstar, cstar, fmask, kernel_gs_base;
+    uint64_t sysenter_cs, sysenter_esp, sysenter_eip;
+    uint64_t tsc_aux, pat, misc_enable, spec_ctrl, feature_control, debugctl;
+    uint64_t mtrr_def_type, mtrr_base[8], mtrr_mask[8], mtrr_fixed[11];
+    uint64_t apic_base;
+    int64_t tsc_offset; /* guest TSC = scaled host clock + this */
+    int64_t tsc_adjust;
+    uint64_t xss;
+};
+
+struct hv_cpu_policy;
+struct hv_cpu_hooks;
+
+struct HV_ALIGNED(HV_CACHE_LINE) hv_cpu {
+    uint64_t slot[HV_SLOT_COUNT];
+    uint64_t rip;
+    uint16_t arith; /* AX after LAHF; SETO AL */
+    uint8_t cpl;
+    uint8_t activity; /* enum hv_activity */
+    uint32_t rflags;  /* without the arithmetic flags */
+    /* Interruptibility (SDM 3A 6.8.3): one instruction after STI, MOV SS, POP SS. */
+    bool sti_shadow;
+    bool mov_ss_shadow;
+    bool nmi_blocked; /* until IRET */
+    bool nmi_pending;
+    uint64_t cr0, cr2, cr3, cr4, xcr0, efer;
+    struct hv_segment seg[HV_SEG_ALL];
+    struct hv_table_register gdtr, idtr;
+    uint64_t dr[8];    /* 4 and 5 are unused */
+    uint64_t pdpte[4]; /* PAE: loaded with CR3 (SDM 3A 4.4.1) */
+    struct hv_cpu_msrs msr;
+    /* An exception in the middle of its delivery (double-fault rule), or 0xff. */
+    uint8_t delivering_vector;
+    struct hv_xstate x;
+    /* Set at creation, borrowed. */
+    const struct hv_cpu_policy *policy; /* what CPUID says, which MSRs exist */
+    const struct hv_cpu_hooks *hooks;
+    void *hook_context;
+    uint32_t apic_id;
+};
+
+/*
+ * What the CPU asks of the machine around it (decisions D13: set at create, no include upward).
+ * All are called on the vCPU's thread with no lock held.
+ */
+struct hv_cpu_hooks {
+    /** Task priority, CR8 bits 3:0. */
+    uint64_t (*cr8_read)(void *context);
+    void (*cr8_write)(void *context, uint64_t value);
+    /** An MSR of the platform (local APIC, TSC deadline, kvmclock). Returns 0, or -ENOENT when it is
+     * no MSR of the platform's, or HV_FAULTED for #GP. */
+    int (*msr_read)(void *context, uint32_t index, uint64_t *value_out);
+    int (*msr_write)(void *context, uint32_t index, uint64_t value);
+    /** The guest's time-stamp counter, tsc_offset applied. */
+    uint64_t (*tsc_read)(void *context);
+    /** True when the local APIC or the PIC has an interrupt for this vCPU (IF is not looked at). */
+    bool (*interrupt_pending)(void *context);
+    /** Take it: the vector, acknowledged at its chip; -1 when it has gone (spurious). */
+    int (*interrupt_acknowledge)(void *context);
+};
+
+/* LAHF's image of the low byte of RFLAGS in AH, OF in AL. */
+static inline uint32_t hv_arith_to_rflags(uint16_t arith)
+{
+    return ((uint32_t)(arith >> 8) & (HV_RFLAGS_ARITH & 0xff)) |
+           ((arith & 1u) ? (uint32_t)HV_RFLAGS_OF : 0u);
+}
+
+static inline uint16_t hv_arith_from_rflags(uint64_t rflags)
+{
+    return (uint16_t)(((rflags & (HV_RFLAGS_ARITH & 0xff)) << 8) | 0x200u |
+                      ((rflags & HV_RFLAGS_OF) ? 1u : 0u));
+}
+
+/** RFLAGS whole. */
+static inline uint64_t hv_cpu_rflags(const struct hv_cpu *cpu)
+{
+    return (cpu->rflags & ~(uint32_t)HV_RFLAGS_ARITH) | HV_RFLAGS_FIXED |
+           hv_arith_to_rflags(cpu->arith);
+}
+
+/** Set RFLAGS whole; reserved bits are cleared, bit 1 set. No privilege is checked. */
+static inline void hv_cpu_set_rflags(struct hv_cpu *cpu, uint64_t rflags)
+{
+    cpu->rflags = (uint32_t)(rflags & HV_RFLAGS_ALL & ~(uint64_t)HV_RFLAGS_ARITH) | HV_RFLAGS_FIXED;
+    cpu->arith = hv_arith_from_rflags(rflags);
+}
+
+static inline bool hv_cpu_long_mode(const struct hv_cpu *cpu)
+{
+    return cpu->efer & HV_EFER_LMA;
+}
+
+static inline bool hv_cpu_code64(const struct hv_cpu *cpu)
+{
+    return hv_cpu_long_mode(cpu) && (cpu->seg[HV_SEG_CS].attr & HV_SEG_ATTR_L);
+}
+
+static inline bool hv_cpu_protected(const struct hv_cpu *cpu)
+{
+    return cpu->cr0 & HV_CR0_PE;
+}
+
+static inline bool hv_cpu_v86(const struct hv_cpu *cpu)
+{
+    return cpu->rflags & HV_RFLAGS_VM;
+}
+
+/** Canonical for 48 bits of linear address (SDM 1 3.3.7.1). */
+static inline bool hv_canonical(uint64_t address)
+{
+    return (uint64_t)((int64_t)(address << 16) >> 16) == address;
+}
+
+/** State after power-up or RESET (SDM 3A table 9-1). The policy, hooks and APIC id stay. */
+void hv_cpu_reset(struct hv_cpu *cpu, bool bootstrap_processor);

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * The operations of the core, as the control side sees them. In process they are these functions;
+ * behind a socket they become the messages of the same names, and nothing above this header
+ * changes.
+ *
+ * A domain is named by a handle: 16 bits of id and 48 bits of generation, so that a stale handle
+ * never finds a new domain (-ENOENT).
+ *
+ * Results: 0 or a negative errno of the closed vocabulary in docs/errors.md.
+ */
+#pragma once
+
+#include <hv/guest-copy.h>
+#include <hv/types.h>
+
+struct hv_core;
+struct hv_domain;
+
+typedef struct {
+    uint64_t v;
+} hv_domain_id;
+
+struct hv_core_config {
+    unsigned workers;      /* pCPU workers, 1 to the host's CPUs; 0 means all */
+    uint64_t memory_bytes; /* arena, a multiple of 2 MiB */
+};
+
+/** Start a core: arena, workers. Returns 0 and *core_out; -EINVAL, -ENOMEM, -EAGAIN. */
+HV_MUST_CHECK int hv_core_create(const struct hv_core_config *config, struct hv_core **core_out);
+/** All domains are destroyed. NULL is accepted. */
+void hv_core_destroy(struct hv_core *core);
+
+/* What a serial port's other end is: called by the core without locks, on any vCPU's thread. */
+struct hv_console_ops {
+    /** Take up to @bytes; returns how many were taken. Less than all: hv_console_writable() later. */
+    size_t (*write)(void *context, const uint8_t *data, size_t bytes);
+};
+
+enum hv_domain_flag {
+    HV_DOMAIN_TESTDEV = 1u << 0, /* fw_cfg, isa-debug-exit, pc-testdev ports */
+};
+
+struct hv_domain_config {
+    const char *name;                     /* copied; 1 to 63 bytes */
+    const char *engine;                   /* "auto", "soft", … */
+    uint64_t memory_bytes;                /* a multiple of 1 MiB, at least 2 MiB */
+    unsigned vcpus;                       /* 1 to HV_MAX_VCPUS */
+    unsigned flags;                       /* enum hv_domain_flag */
+    const struct hv_console_ops *console; /* borrowed for the domain's life; NULL: none */
+    void *console_context;
+};
+
+/**
+ * Make a paused domain: claim memory, make devices and vCPUs. Nothing is half made on failure.
+ *
+ * @why  @why_size bytes for a sentence that names the bad value; may be NULL.
+ *
+ * Returns 0 and *domain_out, owned by the caller until hv_domain_destroy(); -EINVAL for a value out
+ * of range; -ENOTSUP when the engine is unknown or cannot run here; -ENOMEM; -ENOSPC when 65,000
+ * domains exist.
+ */
+HV_MUST_CHECK int hv_domain_create(struct hv_core *core, const struct hv_domain_config *config,
+                                   struct hv_domain **domain_out, char *why, size_t why_size);
+
+/**
+ * Stop and take apart; returns when its memory is back in the heap. Legal in every state. @domain
+ * is gone afterwards. NULL is accepted.
+ */
+void hv_domain_destroy(struct hv_domain *domain);
+
+enum hv_domain_state {
+    HV_DOMAIN_STATE_NEW, /* being made */
+    HV_DOMAIN_STATE_PAUSED,
+    HV_DOMAIN_STATE_RUNNING,
+    HV_DOMAIN_STATE_SHUTDOWN, /* ended by itself; see hv_domain_end */
+    HV_DOMAIN_STATE_DYING,
+    HV_DOMAIN_STATE_DEAD,
+};
+
+enum hv_domain_end {
+    HV_DOMAIN_END_NONE,
+    HV_DOMAIN_END_POWEROFF,
+    HV_DOMAIN_END_REBOOT, /* the guest asked for a reset */
+    HV_DOMAIN_END_TRIPLE_FAULT,
+    HV_DOMAIN_END_DEBUG_EXIT, /* isa-debug-exit: code holds the value written */
+    HV_DOMAIN_END_CRASH,      /* hv_domain_crash(): reason says why */
+    HV_DOMAIN_END_HALTED,     /* every vCPU halted with interrupts off */
+    HV_DOMAIN_END_NO_MEMORY,  /* paused: the host has no memory for a page */
+};
+
+struct hv_domain_status {
+    enum hv_domain_state state;
+    enum hv_domain_end end;
+    uint32_t code;
+    char reason[128];
+    uint32_t vcpu; /* whose it was, where that makes sense */
+};
+
+/** Let it run (again). -EBUSY unless paused. */
+HV_MUST_CHECK int hv_domain_unpause(struct hv_domain *domain);
+/** Stop all vCPUs and wait until each is out of the guest. -EBUSY unless running or paused. */
+HV_MUST_CHECK int hv_domain_pause(struct hv_domain *domain);
+/**
+ * Put vCPUs and devices to their power-up state, memory kept; the domain is paused afterwards and
+ * the builder loads it anew. From PAUSED and SHUTDOWN. -EBUSY otherwise.
+ */
+HV_MUST_CHECK int hv_domain_reset(struct hv_domain *domain);
+/** Press the power button (ACPI). */
+HV_MUST_CHECK int hv_domain_press_power(struct hv_domain *domain);
+
+void hv_domain_get_status(struct hv_domain *domain, struct hv_domain_status *status_out);
+
+/**
+ * Wait until the state is no longer @than, or @timeout_ns has passed.
+ *
+ * Returns 0, or -ETIMEDOUT. Context: a control thread.
+ */
+HV_MUST_CHECK int hv_domain_wait_change(struct hv_domain *domain, enum hv_domain_state than,
+                                        uint64_t timeout_ns);
+
+/** Bytes for the guest's serial port; returns how many were taken (its queue is bounded). */
+size_t hv_domain_console_input(struct hv_domain *domain, const uint8_t *data, size_t bytes);
+/** The console takes bytes again after a short write. */
+void hv_domain_console_writable(struct hv_domain *domain);
+
+/* The registers with which a vCPU starts, beyond reset: what a boot protocol asks for. */
+struct hv_boot_state {
+    bool long_mode; /* 64-bit, paging on with cr3; else 32-bit protected, flat, paging off */
+    uint64_t rip, rsp, rsi, rbx, rax, cr3;
+    uint64_t gdt_base;
+    uint16_t gdt_limit, cs, ds;
+};
+
+/** Set the bootstrap vCPU's entry state. -EBUSY unless paused; -EINVAL for a non-canonical rip. */
+HV_MUST_CHECK int hv_domain_set_boot(struct hv_domain *domain, const struct hv_boot_state *boot);
+
+/* Where the guest finds things: what the builder writes into ACPI tables and E820. */
+struct hv_platform_layout {
+    uint64_t low_ram_bytes;  /* RAM [0, low_ram_bytes), at most 3 GiB */
+    uint64_t high_ram_bytes; /* RAM [4 GiB, 4 GiB + high_ram_bytes) */
+    uint64_t ioapic_base, lapic_base, hpet_base;
+    uint16_t pm_event_port, pm_control_port, pm_timer_port, sci_irq, reset_port;
+    uint8_t reset_value;
+    unsigned vcpus;
+};
+
+void hv_domain_get_layout(const struct hv_domain *domain, struct hv_platform_layout *layout_out);
+
+/* Statistics: a flat list of names and values (docs/stats.md). */
+struct hv_stat {
+    char name[80];
+    bool is_text;
+    uint64_t value;
+    char text[48];
+};
+
+/**
+ * A snapshot of all statistics of the domain. Takes no core lock.
+ *
+ * Returns how many there are; at most @max are written to @stats.
+ */
+size_t hv_domain_get_stats(struct hv_domain *domain, struct hv_stat *stats, size_t max);
+
+/** What a crash report shows: text of registers, last blocks and code bytes of @vcpu. */
+struct hv_crash_report {
+    uint32_t vcpu;
+    uint64_t gpr[16], rip, rflags, cr0, cr2, cr3, cr4, efer;
+    uint16_t cs, ss, ds, es, fs, gs;
+    uint64_t fs_base, gs_base;
+    uint8_t cpl, code_bits; /* 16, 32, 64 */
+    unsigned blocks;
+    uint64_t block_rip[16];
+    uint8_t code[32];
+    unsigned code_bytes;
+};
+HV_MUST_CHECK int hv_domain_get_crash(struct hv_domain *domain, struct hv_crash_report *report_out);
+
+/**
+ * End a domain because its guest's state is beyond repair or it misbehaves. The rest goes on.
+ * Context: any thread, any lock but those of rank >= HV_RANK_RUNQUEUE; never blocks.
+ */
+void hv_domain_crash(struct hv_domain *domain, const char *reason);

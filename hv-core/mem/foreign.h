@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * Mappings of one domain's pages by an in-core worker of another: save and migration workers,
+ * device threads, introspection (decisions D7). Typed, counted by (owner, mapper), flushed on
+ * unmap by the `taint` rule: a frame ever mapped foreign is FTAINT, and its next change of type
+ * flushes mappers too.
+ *
+ * A pointer obtained here is a TLB entry of the mapper's holder: it is good only between
+ * hv_mapper_enter() and hv_mapper_leave().
+ */
+#pragma once
+
+#include "mem/memory.h"
+
+struct hv_mapper;  /* a thread with a map cache */
+struct hv_foreign; /* one mapping */
+
+enum hv_foreign_rights {
+    HV_FOREIGN_READ = 1u << 0,
+    HV_FOREIGN_WRITE = 1u << 1,
+};
+
+/** @name says who it is to a zombie's reader, e.g. "migration worker 3"; copied. -ENOMEM. */
+HV_MUST_CHECK int hv_mapper_create(struct hv_arena *arena, const char *name,
+                                   struct hv_mapper **mapper_out);
+/** All its mappings are gone. NULL is accepted. */
+void hv_mapper_destroy(struct hv_mapper *mapper);
+
+/** Begin and end using pointers; serves flush requests in between. The mapper's thread only. */
+void hv_mapper_enter(struct hv_mapper *mapper);
+void hv_mapper_leave(struct hv_mapper *mapper);
+
+/**
+ * Map @count pages of @memory from @first.
+ *
+ * Returns 0 and *foreign_out; -EINVAL for a count of 0 or over 512, or rights of none; -ECANCELED
+ * when the owner is dying; -ENOENT when some page is no RAM; -EBUSY when one is sealed and WRITE is
+ * asked for; -ENOMEM.
+ */
+HV_MUST_CHECK int hv_foreign_map(struct hv_mapper *mapper, struct hv_memory *memory, hv_gfn first,
+                                 size_t count, unsigned rights, struct hv_foreign **foreign_out);
+
+/** The host address of page @index; between enter and leave only. */
+void *hv_foreign_page(struct hv_foreign *foreign, size_t index);
+
+/** Unmap and drop the references. NULL is accepted. */
+void hv_foreign_unmap(struct hv_foreign *foreign);

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * Everything that can cache a translation to a host address is a holder: a vCPU's software TLB, a
+ * map cache of a device or migration thread, a KVM domain. The flush protocol keeps them honest.
+ *
+ *   clock   one global counter. A holder that flushes takes t = ++clock before it clears its
+ *           entries and publishes `flushed = t` after.
+ *   filter  a holder needs a flush for stamp s if and only if flushed <= s.
+ *   ask     ring HV_REQUEST_FLUSH. OUTSIDE: it will flush before its next lookup, no wait.
+ *           IN_GUEST: wait for its acknowledgement, or for it to leave.
+ *
+ * vCPU holders are reached only through their domain's mask; mapper caches stand in one global
+ * list. The mask of a tainted frame is owner.dirty ∪ mapper list (D3). Holders register and retire
+ * under QSBR.
+ *
+ * Source: seeds 7.3, 7.5; decisions D3, D4.
+ */
+#pragma once
+
+#include "base/list.h"
+#include "sync/doorbell.h"
+
+struct hv_holder {
+    /* Set at creation. */
+    struct hv_doorbell *bell; /* borrowed: the vCPU's or the mapper's */
+    const char *name;         /* who it is, for zombies: borrowed */
+    unsigned index;           /* bit in its domain's mask; mappers: 0 */
+    /* Atomic: time of the last completed flush. */
+    _Atomic uint64_t flushed;
+    /* Atomic: it may hold entries; set before it first looks up, cleared by itself after a flush. */
+    _Atomic uint32_t dirty;
+    struct hv_list link; /* mapper list, guarded by the registry's lock */
+};
+
+struct hv_flush_counters {
+    _Atomic uint64_t issued, filtered, lazy, waited;
+};
+
+struct hv_holders;
+
+void hv_holder_init(struct hv_holder *holder, struct hv_doorbell *bell, const char *name,
+                    unsigned index);
+
+/** The present flush time: what a put stamps a frame with. */
+uint64_t hv_flush_clock(const struct hv_holders *holders);
+
+/**
+ * Owner of the holder: begin a flush, before clearing; the value goes to hv_holder_flushed().
+ */
+uint64_t hv_holder_flush_begin(struct hv_holders *holders);
+
+/** Owner: all entries from before @time are gone. */
+void hv_holder_flushed(struct hv_holder *holder, uint64_t time);
+
+/** Owner: it is about to look up or fill. Pairs with the mask read of hv_holders_flush(). */
+static inline void hv_holder_mark_dirty(struct hv_holder *holder)
+{
+    if (!hv_load_relaxed(&holder->dirty)) {
+        hv_store_seq(&holder->dirty, 1);
+    }
+}
+
+/** Register and retire a mapper's holder. Locks: HV_RANK_LEAF. Retire waits for readers (QSBR). */
+HV_MUST_CHECK int hv_holders_register_mapper(struct hv_holders *holders, struct hv_holder *holder);
+void hv_holders_retire_mapper(struct hv_holders *holders, struct hv_holder *holder);
+
+/**
+ * Flush every holder of @vcpus (an array indexed by bit, with @mask telling which), and all mappers
+ * when @mappers, that may hold entries older than @stamp, and wait until each is safe.
+ *
+ * Context: OUTSIDE; counts as HV_RANK_FLUSH_WAIT.
+ */
+void hv_holders_flush(struct hv_holders *holders, struct hv_holder *const *vcpus, uint64_t mask,
+                      bool mappers, uint64_t stamp, struct hv_flush_counters *counters);

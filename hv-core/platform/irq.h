@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* An interrupt wire, injected into a device when it is made: the device knows no controller. */
+#pragma once
+
+#include <hv/types.h>
+
+struct hv_irq_line {
+    /** Drive the wire. May take HV_RANK_IRQ_CHIP and higher; called with a device lock held. */
+    void (*set)(void *context, unsigned number, bool high);
+    void *context;
+    unsigned number; /* global system interrupt, or an ISA IRQ */
+};
+
+static inline void hv_irq_line_set(const struct hv_irq_line *line, bool high)
+{
+    if (line->set) {
+        line->set(line->context, line->number, high);
+    }
+}
+
+/** An edge: high, then low. */
+static inline void hv_irq_line_pulse(const struct hv_irq_line *line)
+{
+    hv_irq_line_set(line, true);
+    hv_irq_line_set(line, false);
+}
+
+/* A message-signalled interrupt, as a write of @data to @address (SDM 3A 11.11). */
+struct hv_msi_target {
+    void (*send)(void *context, uint64_t address, uint32_t data);
+    void *context;
+};

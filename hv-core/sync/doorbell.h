@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * What one thread rings to make a vCPU, or a sleeping worker, look up. The only thing that mem,
+ * time and sched may do to a vCPU while they hold a lock, whatever its rank.
+ *
+ *     OUTSIDE --hv_doorbell_enter--> IN_GUEST --hv_doorbell_leave--> OUTSIDE
+ *     OUTSIDE --hv_doorbell_sleep--> ASLEEP  --(ring, or deadline)--> OUTSIDE
+ *
+ * A request is a bit. Ringing ORs the bits and then looks at the mode; the owner publishes its mode
+ * and then looks at the bits. Both sides are sequentially consistent store-then-load (Dekker), so
+ * that at least one sees the other:
+ *   (1) the owner never goes IN_GUEST, nor to sleep, past a request it has not seen;
+ *   (2) a ringer that saw OUTSIDE need not wait: requests are served before the next entry.
+ *
+ * `exit_request` is what the engine polls at block edges: nonzero whenever a bit stands.
+ */
+#pragma once
+
+#include "sync/atomic.h"
+
+#include <hv/types.h>
+
+enum hv_doorbell_mode {
+    HV_DOORBELL_MODE_OUTSIDE,
+    HV_DOORBELL_MODE_IN_GUEST,
+    HV_DOORBELL_MODE_ASLEEP,
+};
+
+/* Request bits. */
+enum hv_doorbell_request {
+    HV_REQUEST_FLUSH = 1u << 0, /* flush the TLB (mem/tlb-holder.h) */
+    HV_REQUEST_EVENT = 1u << 1, /* an interrupt may be deliverable, or a timer is due */
+    HV_REQUEST_STOP = 1u << 2,  /* pause, destroy, or give the pCPU to another vCPU */
+    HV_REQUEST_EPOCH = 1u << 3, /* adopt the domain's dirty epoch (decisions D5) */
+    HV_REQUEST_CODE = 1u << 4,  /* acknowledge freed block memory (decisions D4) */
+    HV_REQUEST_TIMER = 1u << 5, /* the queue's earliest deadline moved */
+};
+
+struct HV_ALIGNED(HV_CACHE_LINE) hv_doorbell {
+    _Atomic uint32_t mode;
+    _Atomic uint32_t requests;
+    /* Polled by engines; the same word a KVM backend mirrors into immediate_exit. */
+    _Atomic uint32_t exit_request;
+    /* Futex word of threads that wait for a request to be served or the mode to change. */
+    _Atomic uint32_t acknowledged;
+    _Atomic uint32_t waiters;
+    /* Set at creation, may be NULL: forces a thread out of the host kernel (KVM_RUN). */
+    void (*interrupt)(void *context);
+    void *interrupt_context;
+};
+
+void hv_doorbell_init(struct hv_doorbell *bell);
+
+/** Post @requests and make the owner look. Never blocks. Context: any thread, any lock. */
+void hv_doorbell_ring(struct hv_doorbell *bell, uint32_t requests);
+
+/**
+ * Owner: go IN_GUEST unless a request stands.
+ *
+ * Returns 0 and the mode is IN_GUEST; or the standing requests, mode OUTSIDE.
+ */
+HV_MUST_CHECK uint32_t hv_doorbell_enter(struct hv_doorbell *bell);
+
+/** Owner: go OUTSIDE and wake those who wait for that. */
+void hv_doorbell_leave(struct hv_doorbell *bell);
+
+/** Owner: take all standing requests, clearing them and `exit_request`. */
+uint32_t hv_doorbell_take(struct hv_doorbell *bell);
+
+/** Owner: say that requests taken before are served; wakes those who wait for it. */
+void hv_doorbell_acknowledge(struct hv_doorbell *bell);
+
+/** Owner: sleep until rung, or until @deadline by CLOCK_MONOTONIC. Returns standing requests. */
+uint32_t hv_doorbell_sleep(struct hv_doorbell *bell, hv_ns deadline);
+
+/**
+ * Wait until the owner is not IN_GUEST, or has acknowledged something after @since, a value of
+ * `acknowledged` read before the request was rung. The caller holds no lock its owner may need:
+ * counts as taking HV_RANK_FLUSH_WAIT.
+ */
+void hv_doorbell_wait(struct hv_doorbell *bell, uint32_t since);

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * The core's mutual exclusion: an adaptive lock that spins for a bounded while and then parks in
+ * the kernel. A hosted thread can lose its CPU while it holds a lock, so there is no pure spinning
+ * anywhere: five threads on two CPUs that a ticket lock kept busy for 400 s needed 0.1 s with this.
+ *
+ *     free(0) --take--> held(1) --take by another, spun in vain--> held+waiters(2)
+ *     held+waiters --drop--> free, one waiter woken
+ *     a waiter of more than 1 ms sets `handoff`: the next drop passes ownership to a parked waiter
+ *
+ * Invariants:
+ *   (1) ranks of the locks a thread holds rise strictly in the order of taking (checked in every
+ *       build but release, which aborts naming both locks);
+ *   (2) statistics are plain counters written under the lock; readers load them relaxed;
+ *   (3) `waiters` is never less than the number of threads parked on the word.
+ *
+ * Source: U. Drepper, "Futexes Are Tricky" (the three-state word); WebKit's ParkingLot and Linux
+ * mutexes (hand-off after a bounded wait).
+ */
+#pragma once
+
+#include "sync/atomic.h"
+#include "sync/lock-ranks.h"
+
+#include "hv-config.h"
+
+#include <hv/types.h>
+
+/* What is counted for each lock, always on; see lock-stats.h for histograms and the snapshot. */
+struct hv_lock_counters {
+    _Atomic uint64_t acquired;
+    _Atomic uint64_t contended; /* entered the slow path */
+    _Atomic uint64_t try_failed;
+    _Atomic uint64_t parked;  /* times a waiter slept in the kernel */
+    _Atomic uint64_t wait_ns; /* total over the slow path */
+    _Atomic uint64_t wait_max_ns;
+    _Atomic uint32_t waiters_max;
+};
+
+struct HV_CAPABILITY("mutex") hv_lock {
+    /* Atomic: 0 free, 1 held, 2 held and somebody may be parked. */
+    _Atomic uint32_t word;
+    _Atomic uint32_t waiters;
+    _Atomic uint32_t handoff;
+    /* Set at creation. */
+    uint16_t rank;
+    uint16_t index;
+    const char *name;
+    /* Guarded by the lock itself; read by anybody. */
+    struct hv_lock_counters counters;
+    /* The thread that holds it (its hv_thread_id()), for the checkers only. */
+    _Atomic uint64_t owner;
+};
+
+/**
+ * Make a free lock.
+ *
+ * @rank   its place in lock-ranks.h.
+ * @name   its class, e.g. "heap.shard"; borrowed for the lock's life (a literal).
+ * @index  orders locks of one rank that are taken as a pair (shard or pCPU number); else 0.
+ */
+void hv_lock_init(struct hv_lock *lock, enum hv_rank rank, const char *name, unsigned index);
+
+/** The lock is free and stays unused from here on. */
+void hv_lock_finish(struct hv_lock *lock);
+
+/** Take it; may park. Context: any thread that holds only locks of lower rank. */
+void hv_lock_take(struct hv_lock *lock) HV_ACQUIRES(lock);
+
+/** Take it if it is free. Ranks are not checked for: a try cannot deadlock. */
+HV_MUST_CHECK bool hv_lock_try(struct hv_lock *lock) HV_TRY_ACQUIRES(true, lock);
+
+void hv_lock_drop(struct hv_lock *lock) HV_RELEASES(lock);
+
+/** Take two locks of one rank, in the order of their index. @a and @b differ. */
+void hv_lock_take_pair(struct hv_lock *a, struct hv_lock *b) HV_ACQUIRES(a, b);
+
+/** Abort unless this thread holds it (every build but release). For `_locked` functions. */
+void hv_lock_assert_held(const struct hv_lock *lock) HV_ASSERTS_HELD(lock);
+
+/**
+ * Declare that this thread is about to wait for something that may need locks of rank >= @rank;
+ * aborts, naming both, when it holds one of them. @what is for the message.
+ */
+void hv_lock_check_wait(enum hv_rank rank, const char *what);
+
+/** Abort when this thread holds any lock at all: before a blocking host call. */
+void hv_lock_check_none(const char *what);
