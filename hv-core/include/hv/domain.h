@@ -142,6 +142,7 @@ struct hv_platform_layout {
     uint64_t ioapic_base, lapic_base, hpet_base;
     uint16_t pm_event_port, pm_control_port, pm_timer_port, sci_irq, reset_port;
     uint8_t reset_value;
+    uint8_t s5_sleep_type; /* SLP_TYP of soft-off */
     unsigned vcpus;
 };
 
