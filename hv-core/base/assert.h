@@ -15,6 +15,9 @@
 /** Print where and what, and abort. */
 HV_NORETURN HV_COLD void hv_bug(const char *file, int line, const char *what);
 
+/** Print one line and abort: for checkers that have more to say than a condition. */
+HV_NORETURN HV_COLD void hv_panic(const char *format, ...) HV_PRINTF(1, 2);
+
 #define HV_BUG_ON(condition)                        \
     do {                                            \
         if (HV_UNLIKELY(condition)) {               \

@@ -29,6 +29,12 @@ void hv_clock_init_simulated(struct hv_clock *clock, hv_ns start);
 /** The present moment. Monotonic. Context: any thread, any lock. */
 hv_ns hv_clock_now(const struct hv_clock *clock);
 
+/**
+ * CLOCK_MONOTONIC itself: for spans that are the host's whatever the guests' clock, such as the
+ * time waited for a lock.
+ */
+hv_ns hv_clock_host_now(void);
+
 /** Move a simulated clock on by @span_ns; it never goes back. */
 void hv_clock_advance(struct hv_clock *clock, uint64_t span_ns);
 

@@ -2,7 +2,7 @@
 /*
  * The core's log: lines handed to one sink set at start-up. No stdio, no allocation.
  *
- * What a guest can cause goes through hv_log_guest(), which lets 10 lines a second a domain pass
+ * What a guest can cause goes through hv_log_guest(), which lets 10 lines a second of a domain pass
  * and counts the rest, so that no guest can fill a disk.
  */
 #pragma once
@@ -29,11 +29,21 @@ void hv_log(enum hv_log_level level, const char *format, ...) HV_PRINTF(2, 3);
 
 /* One a domain; zero-initialised. */
 struct hv_log_limit {
-    _Atomic uint64_t window_start_ns;
-    _Atomic uint32_t in_window;
+    /* Atomic: the second the last line fell into, times 256, plus how many did. */
+    _Atomic uint64_t window;
+    /* Atomic: lines left out so far. */
     _Atomic uint64_t suppressed;
 };
 
-/** Log a line caused by a guest, at most 10 a second for each @limit. */
+#define HV_LOG_GUEST_LINES 10u
+
+/**
+ * Log a line caused by a guest, at most HV_LOG_GUEST_LINES a second for each @limit.
+ *
+ * @now  the present, by any monotonic clock that is always the same for one @limit.
+ *
+ * The first line of a second that follows suppressed ones is preceded by their total, which counts
+ * as one of its lines.
+ */
 void hv_log_guest(struct hv_log_limit *limit, hv_ns now, enum hv_log_level level,
                   const char *format, ...) HV_PRINTF(4, 5);
