@@ -41,8 +41,8 @@ enum soft_operand_kind {
 struct soft_operand {
     uint8_t kind; /* enum soft_operand_kind */
     uint8_t reg;
-    uint8_t bytes;
     uint8_t access; /* enum soft_access */
+    uint16_t bytes;
 };
 
 enum soft_access {
