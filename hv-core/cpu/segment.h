@@ -29,6 +29,9 @@ void hv_segment_set(struct hv_cpu *cpu, enum hv_seg seg, const struct hv_segment
 /** Bring all base slots in step after a change of mode (EFER.LMA, CS.L, CR0.PE). */
 void hv_segment_sync_slots(struct hv_cpu *cpu);
 
+/** True when @segment's limit lets [offset, offset + bytes) through; no type is checked. */
+bool hv_segment_holds(const struct hv_segment *segment, uint64_t offset, unsigned bytes);
+
 /**
  * Linear address of [offset, offset + bytes) in @seg, limit, type and canonical form checked.
  *

@@ -158,6 +158,23 @@ enum hv_efer {
     HV_EFER_NXE = 1u << 11,
 };
 
+/* Bits of DR6 and DR7 that always read so, and those a guest can set (SDM 3B 17.2). */
+#define HV_DR6_FIXED         UINT64_C(0xffff0ff0)
+#define HV_DR6_WRITABLE      UINT64_C(0x0000e00f)
+#define HV_DR6_BD            HV_BIT(13)
+#define HV_DR6_BS            HV_BIT(14)
+#define HV_DR6_BT            HV_BIT(15)
+#define HV_DR7_FIXED         UINT64_C(0x00000400)
+#define HV_DR7_WRITABLE      UINT64_C(0xffff23ff)
+#define HV_DR7_LOCAL         UINT64_C(0x00000155) /* L0 to L3, LE */
+#define HV_DR7_GD            HV_BIT(13)
+
+/* IA32_APIC_BASE (SDM 3A 11.4.4, 11.12.1). */
+#define HV_APIC_BASE_BSP     HV_BIT(8)
+#define HV_APIC_BASE_X2APIC  HV_BIT(10)
+#define HV_APIC_BASE_ENABLE  HV_BIT(11)
+#define HV_APIC_BASE_DEFAULT UINT64_C(0xfee00000)
+
 enum hv_vector {
     HV_VECTOR_DE = 0,
     HV_VECTOR_DB = 1,
@@ -200,6 +217,8 @@ enum hv_activity {
     HV_ACTIVITY_SHUTDOWN,  /* triple fault */
 };
 
+#define HV_LATCHED_INTERRUPT 0x100u
+
 /* Extended state: the layout XSAVE writes in standard form, x87 and SSE at their legacy places,
  * AVX's upper halves at 576. Size for XCR0 up to AVX: 832 bytes. */
 #define HV_XSTATE_AVX_OFFSET 576
@@ -235,6 +254,9 @@ struct HV_ALIGNED(HV_CACHE_LINE) hv_cpu {
     bool mov_ss_shadow;
     bool nmi_blocked; /* until IRET */
     bool nmi_pending;
+    /* An external interrupt acknowledged at its chip whose delivery has to be tried again:
+     * HV_LATCHED_INTERRUPT | vector, or 0. */
+    uint16_t latched_interrupt;
     uint64_t cr0, cr2, cr3, cr4, xcr0, efer;
     struct hv_segment seg[HV_SEG_ALL];
     struct hv_table_register gdtr, idtr;
@@ -326,3 +348,10 @@ static inline bool hv_canonical(uint64_t address)
 
 /** State after power-up or RESET (SDM 3A table 9-1). The policy, hooks and APIC id stay. */
 void hv_cpu_reset(struct hv_cpu *cpu, bool bootstrap_processor);
+
+/** State after INIT: as reset, but MSRs, TSC, x87, SSE and XCR0 stay. The bootstrap processor runs
+ * on from the reset vector, the others wait for a start-up IPI. */
+void hv_cpu_take_init(struct hv_cpu *cpu);
+
+/** A start-up IPI: run in real mode from page @vector. Ignored unless one is waited for. */
+void hv_cpu_take_sipi(struct hv_cpu *cpu, uint8_t vector);

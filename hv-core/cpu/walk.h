@@ -48,15 +48,23 @@ struct hv_walk_memory {
                   bool *swapped_out);
 };
 
-/* Who accesses: what decides rights beside the tables. */
+/*
+ * Who accesses: what decides rights beside the tables (SDM 3A 4.6.1). A transfer that changes the
+ * CPL pushes on the new stack with the rights of the new CPL while cpu->cpl is still the old one,
+ * so these do not all depend on it.
+ */
 enum hv_walk_as {
-    HV_WALK_AS_CURRENT,    /* CPL decides; CPL < 3 with RFLAGS.AC=0 obeys SMAP */
+    HV_WALK_AS_CURRENT,    /* cpu->cpl decides: as USER when it is 3, else as KERNEL */
     HV_WALK_AS_SUPERVISOR, /* implicit access: descriptor tables, TSS (SMAP whatever AC says) */
+    HV_WALK_AS_KERNEL,     /* explicit access of CPL 0 to 2: SMAP unless RFLAGS.AC is set */
     HV_WALK_AS_USER,       /* as CPL 3 */
 };
 
 /**
- * Translate @gva for @intent with the registers of @cpu.
+ * Translate @gva for @intent with the registers of @cpu. The caller has checked that @gva is
+ * canonical; outside long mode only its low 32 bits count.
+ *
+ * Accessed and dirty bits are set after all checks: a walk that faults writes nothing.
  *
  * Returns 0 and *translation_out; HV_FAULTED and *fault_out (#PF with error code and cr2); or a
  * negative errno from @memory.

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * Guest memory for the tests of cpu/: one flat piece of RAM from guest physical 0 on, reached
+ * through the real walker. What lies above it reads as all ones and takes no writes.
+ */
+#pragma once
+
+#include "cpu/access.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define FLAT_BYTES ((uint64_t)1 << 20)
+
+struct flat {
+    struct hv_cpu *cpu;
+    uint8_t ram[FLAT_BYTES];
+    /* Accesses let through before one answers -EAGAIN; 0: never. */
+    unsigned again_after;
+    /* Compare-and-exchanges that find another vCPU was faster. */
+    unsigned lost_races;
+    unsigned flushes_all, flushes_non_global, flushes_page, flushes_pcid;
+    unsigned switches;
+    uint16_t switched_pcid;
+    bool switched_keep;
+    struct hv_access access;
+};
+
+static inline int flat_walk_read(void *context, hv_gpa gpa, unsigned bytes, uint64_t *value_out)
+{
+    struct flat *flat = context;
+
+    *value_out = hv_bytes_mask(bytes);
+    if (!hv_range_outside(gpa.v, bytes, FLAT_BYTES)) {
+        *value_out = hv_load_le(flat->ram + gpa.v, bytes);
+    }
+    return 0;
+}
+
+static inline int flat_walk_update(void *context, hv_gpa gpa, unsigned bytes, uint64_t expected,
+                                   uint64_t value, bool *swapped_out)
+{
+    struct flat *flat = context;
+
+    *swapped_out = true;
+    if (flat->lost_races > 0) {
+        flat->lost_races--;
+        *swapped_out = false;
+    } else if (!hv_range_outside(gpa.v, bytes, FLAT_BYTES)) {
+        *swapped_out = hv_load_le(flat->ram + gpa.v, bytes) == expected;
+        if (*swapped_out) {
+            hv_store_le(flat->ram + gpa.v, value, bytes);
+        }
+    }
+    return 0;
+}
+
+static const struct hv_walk_memory flat_walk_memory = {flat_walk_read, flat_walk_update};
+
+/* Guest physical addresses of each byte of an access; all pages are checked first. */
+static inline int flat_translate(struct flat *flat, hv_gva gva, unsigned bytes,
+                                 enum hv_walk_intent intent, enum hv_walk_as as, uint64_t *gpa_out,
+                                 struct hv_fault *fault)
+{
+    if (flat->again_after > 0 && --flat->again_after == 0) {
+        return -EAGAIN;
+    }
+    for (unsigned i = 0; i < bytes; i++) {
+        hv_gva at = {gva.v + i};
+
+        if (i == 0 || (at.v & (HV_PAGE_SIZE - 1)) == 0) {
+            struct hv_translation translation;
+            int result =
+                hv_walk(flat->cpu, &flat_walk_memory, flat, at, intent, as, &translation, fault);
+
+            if (result) {
+                return result;
+            }
+            gpa_out[i] = translation.gpa.v;
+        } else {
+            gpa_out[i] = gpa_out[i - 1] + 1;
+        }
+    }
+    return 0;
+}
+
+static inline int flat_read(void *context, hv_gva gva, unsigned bytes, enum hv_walk_as as,
+                            uint64_t *value_out, struct hv_fault *fault)
+{
+    struct flat *flat = context;
+    uint64_t gpa[8];
+    int result = flat_translate(flat, gva, bytes, HV_WALK_READ, as, gpa, fault);
+
+    *value_out = 0;
+    for (unsigned i = 0; !result && i < bytes; i++) {
+        uint64_t byte = gpa[i] < FLAT_BYTES ? flat->ram[gpa[i]] : 0xff;
+
+        *value_out |= byte << (8 * i);
+    }
+    return result;
+}
+
+static inline int flat_write(void *context, hv_gva gva, unsigned bytes, enum hv_walk_as as,
+                             uint64_t value, struct hv_fault *fault)
+{
+    struct flat *flat = context;
+    uint64_t gpa[8];
+    int result = flat_translate(flat, gva, bytes, HV_WALK_WRITE, as, gpa, fault);
+
+    for (unsigned i = 0; !result && i < bytes; i++) {
+        if (gpa[i] < FLAT_BYTES) {
+            flat->ram[gpa[i]] = (uint8_t)(value >> (8 * i));
+        }
+    }
+    return result;
+}
+
+static inline int flat_probe_write(void *context, hv_gva gva, unsigned bytes, enum hv_walk_as as,
+                                   struct hv_fault *fault)
+{
+    uint64_t gpa[512];
+
+    return flat_translate(context, gva, bytes, HV_WALK_WRITE, as, gpa, fault);
+}
+
+static inline int flat_set_bits(void *context, hv_gva gva, uint8_t set, uint8_t clear,
+                                enum hv_walk_as as, struct hv_fault *fault)
+{
+    struct flat *flat = context;
+    uint64_t gpa;
+    int result = flat_translate(flat, gva, 1, HV_WALK_WRITE, as, &gpa, fault);
+
+    if (!result && gpa < FLAT_BYTES) {
+        flat->ram[gpa] = (uint8_t)((flat->ram[gpa] | set) & ~clear);
+    }
+    return result;
+}
+
+static inline void flat_flush_all(void *context)
+{
+    ((struct flat *)context)->flushes_all++;
+}
+
+static inline void flat_flush_non_global(void *context)
+{
+    ((struct flat *)context)->flushes_non_global++;
+}
+
+static inline void flat_flush_page(void *context, hv_gva gva)
+{
+    (void)gva;
+    ((struct flat *)context)->flushes_page++;
+}
+
+static inline void flat_flush_pcid(void *context, uint16_t pcid)
+{
+    (void)pcid;
+    ((struct flat *)context)->flushes_pcid++;
+}
+
+static inline void flat_switch_pcid(void *context, uint16_t pcid, bool keep)
+{
+    struct flat *flat = context;
+
+    flat->switches++;
+    flat->switched_pcid = pcid;
+    flat->switched_keep = keep;
+}
+
+static const struct hv_access_ops flat_ops = {
+    .read = flat_read,
+    .write = flat_write,
+    .probe_write = flat_probe_write,
+    .set_bits = flat_set_bits,
+    .flush_all = flat_flush_all,
+    .flush_non_global = flat_flush_non_global,
+    .flush_page = flat_flush_page,
+    .flush_pcid = flat_flush_pcid,
+    .switch_pcid = flat_switch_pcid,
+    .walk = &flat_walk_memory,
+};
+
+static inline void flat_init(struct flat *flat, struct hv_cpu *cpu)
+{
+    memset(flat, 0, sizeof(*flat));
+    flat->cpu = cpu;
+    flat->access = (struct hv_access){&flat_ops, flat};
+}
+
+static inline void flat_poke(struct flat *flat, uint64_t gpa, unsigned bytes, uint64_t value)
+{
+    hv_store_le(flat->ram + gpa, value, bytes);
+}
+
+static inline uint64_t flat_peek(const struct flat *flat, uint64_t gpa, unsigned bytes)
+{
+    return hv_load_le(flat->ram + gpa, bytes);
+}
