@@ -35,13 +35,31 @@ void hv_mapper_leave(struct hv_mapper *mapper);
  *
  * Returns 0 and *foreign_out; -EINVAL for a count of 0 or over 512, or rights of none; -ECANCELED
  * when the owner is dying; -ENOENT when some page is no RAM; -EBUSY when one is sealed and WRITE is
- * asked for; -ENOMEM.
+ * asked for (CODE gives way); -ENOMEM.
+ * Context: the mapper's thread, not between enter and leave: it may wait for a flush, its own too.
  */
 HV_MUST_CHECK int hv_foreign_map(struct hv_mapper *mapper, struct hv_memory *memory, hv_gfn first,
                                  size_t count, unsigned rights, struct hv_foreign **foreign_out);
 
-/** The host address of page @index; between enter and leave only. */
+/**
+ * The host address of page @index; between enter and leave only. Who writes through it calls
+ * hv_memory_note_write() after the store.
+ */
 void *hv_foreign_page(struct hv_foreign *foreign, size_t index);
 
-/** Unmap and drop the references. NULL is accepted. */
+/** Unmap and drop the references. NULL is accepted. Context: as hv_foreign_map(). */
 void hv_foreign_unmap(struct hv_foreign *foreign);
+
+/* Who keeps pages of an owner mapped. */
+struct hv_foreign_hold {
+    char mapper[32];
+    uint64_t frames;
+};
+
+/**
+ * Who holds frames of @owner, for the reader of a zombie: "12 pages held by migration worker 3".
+ *
+ * Returns how many mappers do; at most @max are written to @holds. Locks: HV_RANK_LEAF.
+ */
+size_t hv_foreign_holds(struct hv_arena *arena, uint16_t owner, struct hv_foreign_hold *holds,
+                        size_t max);

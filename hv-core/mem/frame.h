@@ -17,6 +17,8 @@
  *     {T,INUSE,1} --put--> {T,STAMPING,token} --the same put--> {T,stamp}
  *     {T,STAMPING|stamp} --get T--> {T,INUSE,1}                    no flush, VALIDATED kept
  *     {T,STAMPING|stamp} --get U--> {U,INUSE,1} --flush--> VALIDATED
+ *                                   the flush only when T leaves what U must not see: writable
+ *                                   entries, cached walks, shared mappings; never for CODE alone
  *     CODE alone is revocable: a get of WRITABLE invalidates the frame's blocks and succeeds.
  *
  * Invariants:
@@ -52,12 +54,12 @@ enum hv_seal_reason {
     HV_SEAL_PGTABLE = 1u << 2,
 };
 
+#define HV_FRAME_BIT(n)     (UINT64_C(1) << (n))
 #define HV_FRAME_VALIDATED  HV_FRAME_BIT(59)
 #define HV_FRAME_STAMPING   HV_FRAME_BIT(55)
 #define HV_FRAME_FTAINT     HV_FRAME_BIT(54)
 #define HV_FRAME_INUSE      HV_FRAME_BIT(53)
 #define HV_FRAME_VALUE_MASK ((UINT64_C(1) << 48) - 1)
-#define HV_FRAME_BIT(n)     (UINT64_C(1) << (n))
 
 /* Index that stands for "no frame" in prev and next. */
 #define HV_FRAME_NIL        UINT32_MAX
@@ -74,6 +76,7 @@ struct hv_frame {
 HV_STATIC_ASSERT(sizeof(struct hv_frame) == 32, "16.8 MB of table per 2 GiB of guest");
 
 struct hv_arena;
+struct hv_holder;
 struct hv_memory;
 
 /**
@@ -91,12 +94,18 @@ void hv_frame_put(struct hv_arena *arena, hv_mfn mfn);
 struct hv_frame_access {
     struct hv_memory *memory; /* the owner's: its vCPUs' TLBs hold the old use */
     bool foreign;             /* the new use is another domain's or a mapper's: sets FTAINT */
+    /* The calling vCPU's holder, not asked to flush: its thread drops its own entries of the frame
+     * before it makes use of the new type. NULL: everybody is asked. */
+    const struct hv_holder *self;
 };
 
 /**
  * Take a type reference, waiting for a flush when the old use may still be cached.
  *
  * @reason  for SEALED, one enum hv_seal_reason; else 0.
+ *
+ * The caller holds a general reference, or knows that a leaf's keeps the frame. A page sealed as
+ * CODE alone gives way to WRITABLE by the owner's revoke_code hook.
  *
  * Returns 0; -EBUSY when another type is in use and not revocable; -ENOENT when the frame is not
  * the owner's; -EOVERFLOW.

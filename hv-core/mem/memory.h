@@ -9,6 +9,7 @@
 #pragma once
 
 #include "mem/arena.h"
+#include "mem/event.h"
 #include "mem/p2m.h"
 #include "mem/tlb-holder.h"
 
@@ -21,8 +22,10 @@ struct hv_memory;
  */
 struct hv_memory_hooks {
     /**
-     * Blocks decoded from the frame must go: somebody wants to write it. Unlinks and frees them,
-     * then drops the frame's SEALED{CODE} reference. NULL when the domain has no block cache.
+     * Blocks decoded from the page must go: somebody wants to write it, or it leaves the p2m.
+     * Unlinks them, drops their hold by hv_memory_unseal_code(), and makes a block whose page was
+     * sealed before this call but is not yet inserted give up its hold instead. Called again when
+     * a hold is still there. NULL when the domain has no block cache.
      */
     void (*revoke_code)(void *context, hv_gfn gfn);
 };
@@ -38,15 +41,25 @@ struct hv_memory {
     struct hv_p2m p2m;
     /* Guarded by page_lock (HV_RANK_PAGE_ALLOC). */
     struct hv_lock page_lock;
-    uint64_t claimed_frames; /* of the claim, not yet allocated */
+    uint64_t claimed_frames;    /* of the claim, not yet allocated */
+    uint64_t undeclared_frames; /* of the claim, not yet declared as RAM */
     uint64_t populated_frames;
-    bool dying; /* refuses any further allocation */
+    bool dying;           /* refuses any further allocation */
+    struct hv_list fills; /* extents being populated, each on its filler's stack */
+    /* Owned by the one thread that relinquishes: how far it came. */
+    uint64_t relinquished;
     /* vCPU holders: written at vCPU creation, before any runs. */
     struct hv_holder *holder[HV_MAX_VCPUS];
     /* Atomic: bit i set before vCPU i first looks up (D3: owner.dirty). */
     _Atomic uint64_t dirty_mask;
     _Atomic uint64_t epoch;
     _Atomic(struct hv_dirty_log *) dirty_log;
+    /* Atomic: writers inside hv_memory_note_write(), by the parity of the epoch they entered in. */
+    _Atomic uint64_t noting[2];
+    /* Atomic: who revokes CODE and must not be overtaken by a new seal. */
+    _Atomic uint64_t write_wanted;
+    /* A fill ended, a hold was dropped, the last writer of an epoch left. */
+    struct hv_event changed;
     struct hv_flush_counters flushes;
     _Atomic uint64_t type_changes;
 };
@@ -54,7 +67,8 @@ struct hv_memory {
 /**
  * Make the memory of a domain: claims @bytes, no RAM mapped yet.
  *
- * Returns 0; -EINVAL for 0, an odd size, or more than the arena; -ENOMEM when the claim fails.
+ * Returns 0; -EINVAL for 0, no multiple of 4 KiB, or more than the arena; -ENOMEM when the claim
+ * fails. Nothing is left behind on failure.
  */
 HV_MUST_CHECK int hv_memory_init(struct hv_memory *memory, struct hv_arena *arena, uint16_t owner,
                                  uint64_t bytes, const struct hv_memory_hooks *hooks,
@@ -63,39 +77,71 @@ HV_MUST_CHECK int hv_memory_init(struct hv_memory *memory, struct hv_arena *aren
 /**
  * Tear down in bounded steps: puts the references of up to @budget frames, whole extents first.
  *
- * Returns 0 when nothing is left; -EAGAIN when called again goes on. No vCPU may run.
+ * Returns 0 when nothing is left in the p2m; -EAGAIN when called again goes on. No vCPU may run.
+ * The first call makes the memory dying. A frame that a mapper still holds goes back to the heap
+ * with the mapper's last reference; until then the owner's id must not be used again:
+ * hv_foreign_holds() names who keeps the zombie.
  */
 HV_MUST_CHECK int hv_memory_relinquish(struct hv_memory *memory, uint64_t budget);
 
 /** Free what is left after hv_memory_relinquish() said 0. */
 void hv_memory_finish(struct hv_memory *memory);
 
-/** Declare [first, first + count) as RAM, unpopulated until touched. -EINVAL, -ENOMEM, -ENOSPC. */
+/**
+ * Declare [first, first + count) as RAM, unpopulated until touched.
+ *
+ * Returns 0; -EINVAL for a count of 0, a range that wraps or lies beyond the p2m (4 GiB and the
+ * claim), or one that is not all HOLE; -ENOSPC beyond the claim; -ENOMEM; -ECANCELED when dying.
+ */
 HV_MUST_CHECK int hv_memory_add_ram(struct hv_memory *memory, hv_gfn first, uint64_t count);
 
-/** Declare [first, first + count) as a kind without frames (MMIO, HOLE). Flushes when it changed. */
+/**
+ * Declare [first, first + count) as a kind without frames (MMIO, HOLE). RAM that stood there is
+ * given back to the heap, with its claim, once every vCPU has forgotten it.
+ *
+ * Returns 0; -EINVAL for a count of 0, a range that wraps or lies beyond the p2m, another kind;
+ * -ENOMEM. Context: OUTSIDE, no lock held; waits as HV_RANK_FLUSH_WAIT.
+ */
 HV_MUST_CHECK int hv_memory_set_kind(struct hv_memory *memory, hv_gfn first, uint64_t count,
                                      enum hv_leaf_kind kind);
 
 /**
  * Populate the extent of an UNPOPULATED leaf and look it up again.
  *
- * Returns 0 and *leaf_out; -ENOMEM when the host has no memory: the domain pauses with that reason.
+ * Returns 0 and *leaf_out (whatever stands there: another may have been faster); -ENOMEM when the
+ * host has no memory: the domain pauses with that reason; -ECANCELED when the domain is dying.
  * Context: OUTSIDE, no lock held; may block. Two vCPUs that fill one extent populate it once.
  */
 HV_MUST_CHECK int hv_memory_fill(struct hv_memory *memory, hv_gfn gfn, struct hv_leaf *leaf_out);
 
 /**
- * Seal a RAM page as CODE before blocks of it are published: read-only leaf, type change, flush of
- * the domain's vCPUs and of mappers.
+ * Seal a RAM page as CODE before blocks of it are published: read-only leaf, type change, flush.
  *
- * Returns 0 (the caller then owns one SEALED{CODE} hold per gfn, dropped by hv_memory_unseal());
- * -EBUSY when the frame is pinned: run uncached; -EAGAIN when a flush was waited for and pointers
- * are stale (the seal stands).
+ * @self  the calling vCPU's own holder, or NULL.
+ *
+ * Who flushes whom: every other vCPU of the domain, and every mapper when the frame is tainted, is
+ * asked for a full flush and waited for, as far as its last flush is older than the seal. @self is
+ * not asked: its thread drops its own write translations of this one page before it publishes a
+ * block, which costs less than a full flush. With NULL the caller's vCPU is rung like the others.
+ * Others may have asked the caller for a flush meanwhile, as in any time OUTSIDE: what
+ * hv_doorbell_enter() says then stands, pointers are void, the instruction restarts.
+ *
+ * Holds are counted: each success is paired with one hv_memory_unseal_code(), so that a vCPU that
+ * seals a page for its new block and another that drops the page's last block cannot undo each
+ * other. A page of ROM needs no seal: 0, and its hold is nothing.
+ *
+ * Returns 0 and the caller owns one hold; -EBUSY when somebody else has it WRITABLE (pin, device
+ * copy, foreign mapping) or wants it so: run uncached; -ENOENT when it is no populated RAM.
+ * Context: OUTSIDE, no lock held; waits as HV_RANK_FLUSH_WAIT.
  */
-HV_MUST_CHECK int hv_memory_seal_code(struct hv_memory *memory, hv_gfn gfn);
+HV_MUST_CHECK int hv_memory_seal_code(struct hv_memory *memory, hv_gfn gfn,
+                                      const struct hv_holder *self);
 
-/** The last block of the page is gone: make the leaf RAM again. */
+/**
+ * Drop one hold; with the last one the leaf is RAM again, without a flush: what is cached of a page
+ * sealed as CODE only reads. Nothing happens when the page is no longer sealed, because it left the
+ * p2m. Context: any thread that holds only locks of rank < HV_RANK_P2M; never waits for a vCPU.
+ */
 void hv_memory_unseal_code(struct hv_memory *memory, hv_gfn gfn);
 
 /** Register the holder of vCPU @index, once, before it runs. */
@@ -114,7 +160,11 @@ static inline void hv_memory_mark_dirty(struct hv_memory *memory, unsigned index
 /** Flush all of the domain's own TLBs, whatever their age, and wait. OUTSIDE; FLUSH_WAIT. */
 void hv_memory_flush_all(struct hv_memory *memory);
 
-/** Note a store to @gfn for the dirty log; one load when none is kept. Any writer calls it (D5). */
+/**
+ * Note a store to @gfn for the dirty log; one load when none is kept. Any writer calls it (D5): a
+ * vCPU IN_GUEST before the store, when it fills a write translation that is good until it adopts
+ * the next epoch; everybody else after the store. Never blocks.
+ */
 void hv_memory_note_write(struct hv_memory *memory, hv_gfn gfn);
 
 /** hv_guest_copy() for one who has the memory at hand; same contract. */

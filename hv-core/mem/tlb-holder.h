@@ -10,8 +10,11 @@
  *           IN_GUEST: wait for its acknowledgement, or for it to leave.
  *
  * vCPU holders are reached only through their domain's mask; mapper caches stand in one global
- * list. The mask of a tainted frame is owner.dirty ∪ mapper list (D3). Holders register and retire
- * under QSBR.
+ * list. The mask of a tainted frame is owner.dirty ∪ mapper list (D3). A mapper that is waited for
+ * is watched, and retires only when nobody watches it.
+ *
+ * A wait ends when the holder is not IN_GUEST or its `flushed` is newer than the stamp, never by an
+ * acknowledgement alone: that may be of requests taken before ours was rung.
  *
  * Source: seeds 7.3, 7.5; decisions D3, D4.
  */
@@ -27,9 +30,12 @@ struct hv_holder {
     unsigned index;           /* bit in its domain's mask; mappers: 0 */
     /* Atomic: time of the last completed flush. */
     _Atomic uint64_t flushed;
-    /* Atomic: it may hold entries; set before it first looks up, cleared by itself after a flush. */
+    /* Atomic, mappers only (vCPUs have their domain's mask): it may hold pointers; set before it
+     * first looks up, cleared by itself when it has forgotten them all. */
     _Atomic uint32_t dirty;
-    struct hv_list link; /* mapper list, guarded by the registry's lock */
+    /* Guarded by the registry's lock, mappers only. */
+    struct hv_list link;
+    unsigned watchers; /* flushes that wait for it: it may not be retired under them */
 };
 
 struct hv_flush_counters {
@@ -52,7 +58,7 @@ uint64_t hv_holder_flush_begin(struct hv_holders *holders);
 /** Owner: all entries from before @time are gone. */
 void hv_holder_flushed(struct hv_holder *holder, uint64_t time);
 
-/** Owner: it is about to look up or fill. Pairs with the mask read of hv_holders_flush(). */
+/** A mapper: it is about to use pointers. Pairs with the read of `dirty` in hv_holders_flush(). */
 static inline void hv_holder_mark_dirty(struct hv_holder *holder)
 {
     if (!hv_load_relaxed(&holder->dirty)) {
@@ -60,8 +66,11 @@ static inline void hv_holder_mark_dirty(struct hv_holder *holder)
     }
 }
 
-/** Register and retire a mapper's holder. Locks: HV_RANK_LEAF. Retire waits for readers (QSBR). */
-HV_MUST_CHECK int hv_holders_register_mapper(struct hv_holders *holders, struct hv_holder *holder);
+/**
+ * Register and retire a mapper's holder; it is OUTSIDE. Retire waits for flushes that watch it.
+ * Locks: HV_RANK_LEAF.
+ */
+void hv_holders_register_mapper(struct hv_holders *holders, struct hv_holder *holder);
 void hv_holders_retire_mapper(struct hv_holders *holders, struct hv_holder *holder);
 
 /**
@@ -72,3 +81,10 @@ void hv_holders_retire_mapper(struct hv_holders *holders, struct hv_holder *hold
  */
 void hv_holders_flush(struct hv_holders *holders, struct hv_holder *const *vcpus, uint64_t mask,
                       bool mappers, uint64_t stamp, struct hv_flush_counters *counters);
+
+/**
+ * Ring @requests on every holder of @mask, and all mappers when @mappers, and wait until each is
+ * OUTSIDE or has served them. Context: as hv_holders_flush().
+ */
+void hv_holders_post(struct hv_holders *holders, struct hv_holder *const *vcpus, uint64_t mask,
+                     bool mappers, uint32_t requests);

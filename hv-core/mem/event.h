@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * Something changed: look again. For the rare waits of mem/ that no lock may be held over, for a
+ * condition that stands in an atomic or under a lock of its own.
+ *
+ *     waiter    ticket = hv_event_listen();  condition? hv_event_cancel() : hv_event_wait(ticket)
+ *     changer   make the condition true;  hv_event_signal()
+ *
+ * The waiter announces itself and then reads the condition, the changer writes the condition and
+ * then looks for waiters, both sequentially consistent: one of them sees the other. A signal that
+ * nobody waits for is one load.
+ *
+ * Source: the event count of D. Reed and R. Kanodia, on a futex.
+ */
+#pragma once
+
+#include "sync/atomic.h"
+
+#include <hv/types.h>
+
+struct hv_event {
+    _Atomic uint32_t sequence;
+    _Atomic uint32_t waiters;
+};
+
+void hv_event_init(struct hv_event *event);
+
+/** Announce a wait; the condition is read after it. Returns the ticket. */
+uint32_t hv_event_listen(struct hv_event *event);
+
+/** The condition holds: no wait. */
+void hv_event_cancel(struct hv_event *event);
+
+/** Sleep until a signal since the ticket, or @most_ns. Ends the announcement; may wake for nothing. */
+void hv_event_wait(struct hv_event *event, uint32_t ticket, uint64_t most_ns);
+
+/** Wake all waiters. Context: any thread, any lock; never blocks. */
+void hv_event_signal(struct hv_event *event);
