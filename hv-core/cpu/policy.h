@@ -66,6 +66,11 @@ enum hv_feature {
     HV_FEATURE_NEVER, /* known encoding, hidden for good: AVX-512, MPX, CET, AMX, PKU, TSX, … */
     HV_FEATURE_COUNT,
 };
+HV_STATIC_ASSERT(HV_FEATURE_COUNT <= 64, "struct hv_cpu_policy keeps them in one word");
+
+/* The crystal of leaf 15h. Linux takes it for the local APIC timer's input clock too, so that timer
+ * counts at this rate: one tick is 40 ns. */
+#define HV_APIC_TIMER_HZ UINT32_C(25000000)
 
 struct hv_cpuid_leaf {
     uint32_t eax, ebx, ecx, edx;

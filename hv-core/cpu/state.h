@@ -224,6 +224,11 @@ enum hv_activity {
 #define HV_XSTATE_AVX_OFFSET 576
 #define HV_XSTATE_BYTES      832
 
+/* Components of extended state, as in XCR0 and XSTATE_BV. */
+#define HV_XCR0_X87          HV_BIT(0)
+#define HV_XCR0_SSE          HV_BIT(1)
+#define HV_XCR0_AVX          HV_BIT(2)
+
 struct HV_ALIGNED(64) hv_xstate {
     uint8_t bytes[HV_XSTATE_BYTES];
 };
