@@ -49,6 +49,7 @@ struct HV_ALIGNED(HV_CACHE_LINE) hv_doorbell {
     void *interrupt_context;
 };
 
+/** Make a bell nobody has rung, mode OUTSIDE, without an `interrupt`. */
 void hv_doorbell_init(struct hv_doorbell *bell);
 
 /** Post @requests and make the owner look. Never blocks. Context: any thread, any lock. */
@@ -64,6 +65,13 @@ HV_MUST_CHECK uint32_t hv_doorbell_enter(struct hv_doorbell *bell);
 /** Owner: go OUTSIDE and wake those who wait for that. */
 void hv_doorbell_leave(struct hv_doorbell *bell);
 
+/** Pairs with hv_doorbell_enter(): false after a ring means that the request is served before the
+ *  next entry. Any thread. */
+static inline bool hv_doorbell_in_guest(const struct hv_doorbell *bell)
+{
+    return hv_load_seq(&bell->mode) == HV_DOORBELL_MODE_IN_GUEST;
+}
+
 /** Owner: take all standing requests, clearing them and `exit_request`. */
 uint32_t hv_doorbell_take(struct hv_doorbell *bell);
 
@@ -73,9 +81,25 @@ void hv_doorbell_acknowledge(struct hv_doorbell *bell);
 /** Owner: sleep until rung, or until @deadline by CLOCK_MONOTONIC. Returns standing requests. */
 uint32_t hv_doorbell_sleep(struct hv_doorbell *bell, hv_ns deadline);
 
+/** What hv_doorbell_wait() compares with. */
+static inline uint32_t hv_doorbell_acknowledged(const struct hv_doorbell *bell)
+{
+    return hv_load_seq(&bell->acknowledged);
+}
+
 /**
- * Wait until the owner is not IN_GUEST, or has acknowledged something after @since, a value of
- * `acknowledged` read before the request was rung. The caller holds no lock its owner may need:
- * counts as taking HV_RANK_FLUSH_WAIT.
+ * Wait until the owner is not IN_GUEST, or `acknowledged` is not @since.
+ *
+ * An acknowledgement of an earlier request ends the wait, too: so the caller rings, and then looks
+ * at its own condition between reading and waiting, in a loop:
+ *
+ *     hv_doorbell_ring(bell, HV_REQUEST_FLUSH);
+ *     for (;;) {
+ *         since = hv_doorbell_acknowledged(bell);
+ *         if (hv_load_seq(&holder->flushed) > stamp || !hv_doorbell_in_guest(bell)) break;
+ *         hv_doorbell_wait(bell, since);
+ *     }
+ *
+ * The caller holds no lock its owner may need: counts as taking HV_RANK_FLUSH_WAIT.
  */
 void hv_doorbell_wait(struct hv_doorbell *bell, uint32_t since);

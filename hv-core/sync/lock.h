@@ -26,13 +26,13 @@
 
 #include <hv/types.h>
 
-/* What is counted for each lock, always on; see lock-stats.h for histograms and the snapshot. */
+/* What is counted for each lock, always on. */
 struct hv_lock_counters {
     _Atomic uint64_t acquired;
-    _Atomic uint64_t contended; /* entered the slow path */
-    _Atomic uint64_t try_failed;
-    _Atomic uint64_t parked;  /* times a waiter slept in the kernel */
-    _Atomic uint64_t wait_ns; /* total over the slow path */
+    _Atomic uint64_t contended;  /* entered the slow path */
+    _Atomic uint64_t try_failed; /* the only one written without the lock */
+    _Atomic uint64_t parked;     /* times a waiter slept in the kernel */
+    _Atomic uint64_t wait_ns;    /* total over the slow path */
     _Atomic uint64_t wait_max_ns;
     _Atomic uint32_t waiters_max;
 };
@@ -52,6 +52,9 @@ struct HV_CAPABILITY("mutex") hv_lock {
     _Atomic uint64_t owner;
 };
 
+/** A number of this thread's own, never 0 and never reused. */
+uint64_t hv_thread_id(void);
+
 /**
  * Make a free lock.
  *
@@ -61,7 +64,11 @@ struct HV_CAPABILITY("mutex") hv_lock {
  */
 void hv_lock_init(struct hv_lock *lock, enum hv_rank rank, const char *name, unsigned index);
 
-/** The lock is free and stays unused from here on. */
+/**
+ * The lock is free and stays unused from here on. No thread may be on its way out of
+ * hv_lock_drop() either: what the lock stands in is freed after a join, a grace period (qsbr.h) or
+ * the like, never by "the last one who drops it".
+ */
 void hv_lock_finish(struct hv_lock *lock);
 
 /** Take it; may park. Context: any thread that holds only locks of lower rank. */

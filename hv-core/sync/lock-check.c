@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * The ranks at run time: each thread keeps the locks it holds, in the order of taking, and looks
+ * at them before it takes another or waits. A wrong order aborts on the first run that has it, not
+ * on the one in a million that deadlocks.
+ *
+ * The stack is not sorted: a lock got by hv_lock_try() may have any rank. It is short, so each
+ * check looks at all of it.
+ */
+#include "sync/lock-private.h"
+
+#include "base/assert.h"
+
+/* Deepest nesting: every rank once, and a pair. */
+#define HELD_MAX 16
+
+static _Thread_local struct {
+    unsigned count;
+    const struct hv_lock *locks[HELD_MAX];
+    uint64_t thread_id;
+} held;
+
+static struct {
+    _Atomic uint64_t last;
+} thread_ids;
+
+uint64_t hv_thread_id(void)
+{
+    if (HV_UNLIKELY(held.thread_id == 0)) {
+        held.thread_id = hv_add_relaxed(&thread_ids.last, 1) + 1;
+    }
+    return held.thread_id;
+}
+
+static HV_NORETURN HV_COLD void wrong_order(const struct hv_lock *lock, const struct hv_lock *holds)
+{
+    hv_panic("lock order: \"%s\"[%u] (rank %u) is to be taken while \"%s\"[%u] (rank %u) is held",
+             lock->name, lock->index, lock->rank, holds->name, holds->index, holds->rank);
+}
+
+void hv_lock_check_take(const struct hv_lock *lock)
+{
+    if (HV_CONFIG_RANKS) {
+        for (unsigned i = 0; i < held.count; i++) {
+            if (HV_UNLIKELY(held.locks[i]->rank >= lock->rank)) {
+                wrong_order(lock, held.locks[i]);
+            }
+        }
+    }
+}
+
+void hv_lock_check_second(const struct hv_lock *first, const struct hv_lock *second)
+{
+    if (HV_CONFIG_RANKS && HV_UNLIKELY(first->rank != second->rank)) {
+        hv_panic("lock pair: \"%s\"[%u] (rank %u) and \"%s\"[%u] (rank %u) are of two ranks",
+                 first->name, first->index, first->rank, second->name, second->index, second->rank);
+    }
+    if (HV_CONFIG_RANKS && HV_UNLIKELY(first->index == second->index)) {
+        hv_panic("lock pair: \"%s\"[%u] and \"%s\"[%u] have one index", first->name, first->index,
+                 second->name, second->index);
+    }
+}
+
+void hv_lock_note_taken(struct hv_lock *lock)
+{
+    if (HV_CONFIG_RANKS) {
+        if (HV_UNLIKELY(held.count == HELD_MAX)) {
+            hv_panic("\"%s\" is one lock too many: a thread may hold %u", lock->name, HELD_MAX);
+        }
+        held.locks[held.count++] = lock;
+        hv_store_relaxed(&lock->owner, hv_thread_id());
+    }
+}
+
+void hv_lock_note_dropped(struct hv_lock *lock)
+{
+    if (HV_CONFIG_RANKS) {
+        unsigned i = held.count;
+
+        /* Nearly always the last taken, but any order of dropping is allowed. */
+        while (i > 0 && held.locks[i - 1] != lock) {
+            i--;
+        }
+        if (HV_UNLIKELY(i == 0)) {
+            hv_panic("lock \"%s\"[%u] is dropped by a thread that does not hold it", lock->name,
+                     lock->index);
+        }
+        for (held.count--; i <= held.count; i++) {
+            held.locks[i - 1] = held.locks[i];
+        }
+        hv_store_relaxed(&lock->owner, 0);
+    }
+}
+
+void hv_lock_assert_held(const struct hv_lock *lock)
+{
+    /* Only this thread ever writes its own number there, so a relaxed look cannot be wrong. */
+    if (HV_CONFIG_RANKS && HV_UNLIKELY(hv_load_relaxed(&lock->owner) != hv_thread_id())) {
+        hv_panic("lock \"%s\"[%u] should be held here and is not", lock->name, lock->index);
+    }
+}
+
+void hv_lock_check_wait(enum hv_rank rank, const char *what)
+{
+    if (HV_CONFIG_RANKS) {
+        for (unsigned i = 0; i < held.count; i++) {
+            if (HV_UNLIKELY(held.locks[i]->rank >= rank)) {
+                hv_panic("lock order: %s (rank %u) is to be waited for while \"%s\"[%u] (rank %u) "
+                         "is held",
+                         what, (unsigned)rank, held.locks[i]->name, held.locks[i]->index,
+                         held.locks[i]->rank);
+            }
+        }
+    }
+}
+
+void hv_lock_check_none(const char *what)
+{
+    if (HV_CONFIG_RANKS && HV_UNLIKELY(held.count > 0)) {
+        hv_panic("lock order: %s may block, but \"%s\"[%u] (rank %u) is held", what,
+                 held.locks[0]->name, held.locks[0]->index, held.locks[0]->rank);
+    }
+}
