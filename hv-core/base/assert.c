@@ -2,11 +2,11 @@
 /* The end of the process: one line to stderr, past any log sink, and abort. */
 #include "base/assert.h"
 
-#include "base/format.h"
-
 #include <stdarg.h>
 #include <stdlib.h>
 #include <unistd.h>
+
+#include "base/format.h"
 
 /* Longest message; the end of a longer one is lost. */
 #define MESSAGE_MAX 512

@@ -6,6 +6,7 @@
 
 size_t hv_format_args(char *buffer, size_t size, const char *format, va_list args)
 {
+    /* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): it is the caller's, and started there */
     int length = vsnprintf(buffer, size, format, args);
 
     if (length < 0) {

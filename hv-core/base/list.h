@@ -66,6 +66,7 @@ static inline struct hv_list *hv_list_pop_head(struct hv_list *head)
 
 #define hv_list_entry(node, type, member) HV_CONTAINER_OF(node, type, member)
 
+/* NOLINTBEGIN(bugprone-macro-parentheses): a declared name cannot stand in them */
 #define hv_list_for_each(node, head) \
     for (struct hv_list *node = (head)->next; node != (head); node = node->next)
 
@@ -73,3 +74,4 @@ static inline struct hv_list *hv_list_pop_head(struct hv_list *head)
 #define hv_list_for_each_safe(node, after, head)                                   \
     for (struct hv_list *node = (head)->next, *after = node->next; node != (head); \
          node = after, after = node->next)
+/* NOLINTEND(bugprone-macro-parentheses) */

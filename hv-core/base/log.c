@@ -2,14 +2,14 @@
 /* Formatting of log lines, the default sink, and the guests' rate limit. */
 #include "base/log.h"
 
-#include "base/format.h"
-
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/uio.h>
 #include <unistd.h>
+
+#include "base/format.h"
 
 static const char *const level_names[] = {
     [HV_LOG_LEVEL_ERROR] = "error: ",

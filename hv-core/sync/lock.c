@@ -16,14 +16,15 @@
  * Why no wake is lost: a sleeper counts itself in `waiters` and then swaps the word to 2, a dropper
  * swaps the word to 0 and then loads `waiters`.
  */
-#include "sync/lock-private.h"
+#include "sync/lock.h"
+
+#include <sched.h>
 
 #include "base/assert.h"
 #include "base/clock.h"
 #include "sync/futex.h"
+#include "sync/lock-private.h"
 #include "sync/race.h"
-
-#include <sched.h>
 
 enum {
     WORD_FREE = 0,

@@ -7,14 +7,14 @@
  */
 #include "sync/race.h"
 
-#include "base/assert.h"
-#include "sync/atomic.h"
-
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <string.h>
 #include <time.h>
+
+#include "base/assert.h"
+#include "sync/atomic.h"
 
 #define STOPS_MAX   32u
 #define THREADS_MAX 32u

@@ -6,10 +6,10 @@
  */
 #include "sync/doorbell.h"
 
+#include <string.h>
+
 #include "base/clock.h"
 #include "lib/threads.h"
-
-#include <string.h>
 
 #define SHOTS 4096
 

@@ -2,10 +2,10 @@
 /* sync/lock under more threads than CPUs: exclusion, exact counts, no waiter left behind. */
 #include "sync/lock.h"
 
+#include <sched.h>
+
 #include "lib/threads.h"
 #include "sync/race.h"
-
-#include <sched.h>
 
 #define THREADS 6
 #define LOCKS   4

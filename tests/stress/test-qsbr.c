@@ -2,11 +2,11 @@
 /* sync/qsbr: readers follow a pointer that writers replace; nobody sees a block after its end. */
 #include "sync/qsbr.h"
 
+#include <stdlib.h>
+
 #include "base/alloc.h"
 #include "lib/threads.h"
 #include "sync/race.h"
-
-#include <stdlib.h>
 
 #define READERS 3
 #define WRITERS 2

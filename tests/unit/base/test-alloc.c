@@ -2,9 +2,9 @@
 /* base/alloc: zeroing, overflow, failure on demand, the live count. */
 #include "base/alloc.h"
 
-#include "lib/tap.h"
-
 #include <pthread.h>
+
+#include "lib/tap.h"
 
 static void test_zeroed(void)
 {

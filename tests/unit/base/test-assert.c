@@ -2,9 +2,9 @@
 /* base/assert: what fails dies by abort and says where; what holds goes on. */
 #include "base/assert.h"
 
-#include "lib/tap.h"
-
 #include <signal.h>
+
+#include "lib/tap.h"
 
 static void bug(void)
 {

@@ -2,10 +2,10 @@
 /* base/histogram: bucket edges, error bound of quantiles against a sorted array, merging. */
 #include "base/histogram.h"
 
-#include "lib/tap.h"
-
 #include <stdlib.h>
 #include <string.h>
+
+#include "lib/tap.h"
 
 #define LAST_EXACT ((UINT64_C(1) << HV_HISTOGRAM_MAX_BITS) - 1)
 

@@ -2,13 +2,13 @@
 /* base/log: levels, the cut, and the bound on what a guest can make it write. */
 #include "base/log.h"
 
-#include "lib/tap.h"
-
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "lib/tap.h"
 
 static struct {
     _Atomic unsigned lines;

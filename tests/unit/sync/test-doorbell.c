@@ -2,12 +2,12 @@
 /* sync/doorbell: modes, requests, sleep, acknowledgement; the races by script. */
 #include "sync/doorbell.h"
 
+#include <signal.h>
+
 #include "base/clock.h"
 #include "lib/threads.h"
 #include "sync/lock.h"
 #include "sync/race.h"
-
-#include <signal.h>
 
 static struct hv_doorbell bell;
 static _Atomic uint32_t result, finished;

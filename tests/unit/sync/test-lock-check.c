@@ -2,9 +2,9 @@
 /* sync/lock-check: each wrong order dies and names both; each right one does not. */
 #include "sync/lock.h"
 
-#include "lib/tap.h"
-
 #include <signal.h>
+
+#include "lib/tap.h"
 
 static struct hv_lock p2m, heap_3, heap_5, other_5;
 

@@ -2,10 +2,10 @@
 /* sync/qsbr: what a grace period waits for, and what it does not. */
 #include "sync/qsbr.h"
 
+#include <signal.h>
+
 #include "lib/threads.h"
 #include "sync/race.h"
-
-#include <signal.h>
 
 static struct hv_qsbr qsbr;
 static struct hv_qsbr_thread reader;

@@ -2,9 +2,9 @@
 /* sync/seqcount: single-threaded protocol; the concurrent half is tests/litmus/test-seqcount.c. */
 #include "sync/seqcount.h"
 
-#include "lib/tap.h"
-
 #include <signal.h>
+
+#include "lib/tap.h"
 
 static struct hv_seqcount count;
 
