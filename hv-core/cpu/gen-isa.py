@@ -47,7 +47,7 @@ TYPE_ALIASES = {"ps": "x", "pd": "x", "ss": "d", "sd": "q", "": "none"}
 
 # Operands written out: source, kind, width, number.
 FIXED = {"AL": ("FIXED", "GPR", "b", 0), "CL": ("FIXED", "GPR", "b", 1),
-         "DX": ("FIXED", "GPR", "w", 2), "eAX": ("FIXED", "GPR", "z", 0),
+         "DX": ("FIXED", "GPR", "w", 2), "AX": ("FIXED", "GPR", "w", 0), "eAX": ("FIXED", "GPR", "z", 0),
          "rAX": ("FIXED", "GPR", "v", 0), "ES": ("FIXED", "SEG", "w", 0),
          "CS": ("FIXED", "SEG", "w", 1), "SS": ("FIXED", "SEG", "w", 2),
          "DS": ("FIXED", "SEG", "w", 3), "FS": ("FIXED", "SEG", "w", 4),
@@ -181,8 +181,7 @@ def _parse_encoding(row):
     words = row.encoding.split()
     if words and words[0].startswith("VEX."):
         _parse_vex(row, words.pop(0))
-    while words and words[0] in ("NP", "NFx", "66", "F2", "F3", "REX.W", "W0", "REX.B"):
-        # A lone F2 or the like is an opcode: it never is one in this table.
+    while not row.vex and words[0] in ("NP", "NFx", "66", "F2", "F3", "REX.W", "W0", "REX.B"):
         word = words.pop(0)
         if word in ("REX.W", "W0"):
             row.need(KEY_W, KEY_W if word == "REX.W" else 0)
@@ -190,7 +189,7 @@ def _parse_encoding(row):
             row.need(KEY_REX_B, KEY_REX_B)
         else:
             _need_prefix(row, word)
-    if not row.vex and words and words[0] == "0F":
+    if not row.vex and words[0] == "0F":
         words.pop(0)
         row.map = 1
         if words and words[0] in ("38", "3A"):
