@@ -19,6 +19,11 @@ HV_MUST_CHECK int hv_control_read_dr(struct hv_cpu *cpu, unsigned number, uint64
                                      struct hv_fault *fault_out);
 HV_MUST_CHECK int hv_control_write_dr(struct hv_cpu *cpu, unsigned number, uint64_t value,
                                       struct hv_fault *fault_out);
+/** True when WRMSR could store @value in @index, where that is a register kept as plain storage. */
+bool hv_control_msr_possible(uint32_t index, uint64_t value);
+/** CR4 bits that a guest under @policy can set, and values it can give XCR0. */
+uint64_t hv_control_cr4_mask(const struct hv_cpu_policy *policy);
+bool hv_control_xcr0_possible(const struct hv_cpu_policy *policy, uint64_t value);
 HV_MUST_CHECK int hv_control_xsetbv(struct hv_cpu *cpu, uint32_t index, uint64_t value,
                                     struct hv_fault *fault_out);
 HV_MUST_CHECK int hv_control_read_msr(struct hv_cpu *cpu, uint32_t index, uint64_t *value_out,
@@ -29,6 +34,6 @@ HV_MUST_CHECK int hv_control_write_msr(struct hv_cpu *cpu, const struct hv_acces
 HV_MUST_CHECK int hv_control_invpcid(struct hv_cpu *cpu, const struct hv_access *access,
                                      uint64_t type, const uint64_t descriptor[2],
                                      struct hv_fault *fault_out);
-/** True when the I/O permission of [port, port + bytes) lets CPL > IOPL through (TSS bitmap). */
+/** 0 when [port, port + bytes) may be reached: by IOPL, else by the bitmap in the TSS; else #GP(0). */
 HV_MUST_CHECK int hv_control_io_allowed(struct hv_cpu *cpu, const struct hv_access *access,
                                         uint16_t port, unsigned bytes, struct hv_fault *fault_out);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Guest memory for the tests of cpu/: one flat piece of RAM from guest physical 0 on, reached
- * through the real walker. What lies above it reads as all ones and takes no writes.
+ * What surrounds a CPU in the tests of cpu/: one flat piece of RAM from guest physical 0 on, reached
+ * through the real walker (what lies above it reads as all ones and takes no writes), and hooks
+ * that remember what was asked of them.
  */
 #pragma once
 
@@ -24,7 +25,16 @@ struct flat {
     uint16_t switched_pcid;
     bool switched_keep;
     struct hv_access access;
+    /* The machine behind the hooks. */
+    uint64_t cr8, tsc;
+    uint64_t platform_msr; /* answers to FLAT_MSR */
+    int platform_result;   /* what its accesses return */
+    int interrupt;         /* pending vector, or -1 */
+    unsigned acknowledged;
 };
+
+/* The only MSR of the fake platform. */
+#define FLAT_MSR 0x6e0
 
 static inline int flat_walk_read(void *context, hv_gpa gpa, unsigned bytes, uint64_t *value_out)
 {
@@ -180,10 +190,77 @@ static const struct hv_access_ops flat_ops = {
     .walk = &flat_walk_memory,
 };
 
+static inline uint64_t flat_cr8_read(void *context)
+{
+    return ((struct flat *)context)->cr8;
+}
+
+static inline void flat_cr8_write(void *context, uint64_t value)
+{
+    ((struct flat *)context)->cr8 = value;
+}
+
+static inline int flat_msr_read(void *context, uint32_t index, uint64_t *value_out)
+{
+    struct flat *flat = context;
+
+    *value_out = flat->platform_msr;
+    return index == FLAT_MSR || (index >> 8) == 8 ? flat->platform_result : -ENOENT;
+}
+
+static inline int flat_msr_write(void *context, uint32_t index, uint64_t value)
+{
+    struct flat *flat = context;
+
+    if (index != FLAT_MSR && (index >> 8) != 8) {
+        return -ENOENT;
+    }
+    if (!flat->platform_result) {
+        flat->platform_msr = value;
+    }
+    return flat->platform_result;
+}
+
+static inline uint64_t flat_tsc_read(void *context)
+{
+    struct flat *flat = context;
+
+    return flat->tsc + (uint64_t)flat->cpu->msr.tsc_offset;
+}
+
+static inline bool flat_interrupt_pending(void *context)
+{
+    return ((struct flat *)context)->interrupt >= 0;
+}
+
+static inline int flat_interrupt_acknowledge(void *context)
+{
+    struct flat *flat = context;
+    int vector = flat->interrupt;
+
+    flat->interrupt = -1;
+    flat->acknowledged++;
+    return vector;
+}
+
+static const struct hv_cpu_hooks flat_hooks = {
+    .cr8_read = flat_cr8_read,
+    .cr8_write = flat_cr8_write,
+    .msr_read = flat_msr_read,
+    .msr_write = flat_msr_write,
+    .tsc_read = flat_tsc_read,
+    .interrupt_pending = flat_interrupt_pending,
+    .interrupt_acknowledge = flat_interrupt_acknowledge,
+};
+
+/** Empty memory around @cpu, which gets the hooks and keeps its policy. */
 static inline void flat_init(struct flat *flat, struct hv_cpu *cpu)
 {
     memset(flat, 0, sizeof(*flat));
     flat->cpu = cpu;
+    flat->interrupt = -1;
+    cpu->hooks = &flat_hooks;
+    cpu->hook_context = flat;
     flat->access = (struct hv_access){&flat_ops, flat};
 }
 

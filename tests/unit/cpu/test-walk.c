@@ -392,8 +392,8 @@ static void test_none(void)
     struct hv_translation got;
     struct hv_fault fault;
 
-    flat_init(&flat, &cpu);
     memset(&cpu, 0, sizeof(cpu));
+    flat_init(&flat, &cpu);
     cpu.cr4 = HV_CR4_SMAP;
     TAP_EQ(hv_walk(&cpu, &flat_walk_memory, &flat, (hv_gva){UINT64_C(0x1deadbeef)}, HV_WALK_WRITE,
                    HV_WALK_AS_USER, &got, &fault),
@@ -406,8 +406,8 @@ static void test_none(void)
 /* One good 4-level path at 0: 1000, 2000, 3000, 4000, page 5000. */
 static void simple_path(void)
 {
-    flat_init(&flat, &cpu);
     memset(&cpu, 0, sizeof(cpu));
+    flat_init(&flat, &cpu);
     cpu.cr0 = HV_CR0_PE | HV_CR0_PG;
     cpu.cr4 = HV_CR4_PAE;
     cpu.efer = HV_EFER_LME | HV_EFER_LMA;
