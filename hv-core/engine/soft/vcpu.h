@@ -11,6 +11,7 @@
 
 #include "engine/ops.h"
 #include "engine/soft/tlb.h"
+#include "sync/lock.h"
 
 struct soft_block;
 struct soft_tlbs;   /* tlb.c: all tables, ids, victims, the global level */
@@ -18,18 +19,52 @@ struct soft_code;   /* code.h: the domain's block cache */
 struct soft_thunks; /* thunk.h: the domain's host-executed code */
 struct soft_jump_cache;
 
+/* Keeps a domain's other vCPUs out of guest code during a locked access that the host cannot do
+ * with one locked instruction: exclusive.c. */
+struct soft_exclusive {
+    struct hv_lock lock; /* HV_RANK_EXCLUSIVE, held by the vCPU that does the access */
+    /* Atomic: the lock is held and others are to park. Pairs with soft_enter(). */
+    _Atomic uint32_t active;
+    /* Atomic: bit i while vCPU i stands still at a block's edge, or waits for the lock. */
+    _Atomic uint64_t parked;
+};
+
 struct hv_engine_domain {
     struct hv_memory *memory;
     struct soft_code *code;
     struct soft_thunks *thunks;
+    struct soft_exclusive exclusive;
+    /* Debug: every device access leaves the engine once (D9). */
+    bool force_io_exit;
 };
 
-/* Accesses of the instruction being restarted (D9). */
+/* Device accesses of the present instruction, done already: replay.c (D9). */
 #define SOFT_REPLAY_MAX 8
 struct soft_replay {
-    unsigned recorded; /* completed before the exit; replayed from value[] */
-    unsigned next;
+    unsigned recorded;
+    unsigned next; /* < recorded: the instruction was restarted and is given value[next] */
     uint64_t value[SOFT_REPLAY_MAX];
+};
+
+/* What a piece of an access inside one page touches. */
+enum soft_piece_kind {
+    SOFT_PIECE_RAM,    /* host */
+    SOFT_PIECE_CODE,   /* a store to RAM sealed as CODE: host, gpa */
+    SOFT_PIECE_ROM,    /* a store that is ignored; reads (of a read-modify-write) see host */
+    SOFT_PIECE_DEVICE, /* gpa; also where nothing is */
+};
+
+struct soft_piece {
+    enum soft_piece_kind kind;
+    unsigned bytes;
+    void *host;
+    hv_gpa gpa;
+};
+
+/* An access of any size that is at most one page long: one piece, or two when it crosses. */
+struct soft_span {
+    struct soft_piece piece[2];
+    unsigned pieces;
 };
 
 struct hv_engine_vcpu {
@@ -48,13 +83,14 @@ struct hv_engine_vcpu {
     struct soft_tlbs *tlbs;
     struct soft_jump_cache *jumps;
     struct soft_replay replay;
+    bool awaits_device; /* the last -EAGAIN was a device's: HV_EXIT_IO, else go on at once */
     /* A read-modify-write that is no plain RAM in one page works on this and is stored back. */
     struct {
         uint8_t bytes[64] HV_ALIGNED(64);
-        hv_gva gva;
-        unsigned count;
-        bool active;
-        bool exclusive; /* a locked access that holds the domain's stop-the-world */
+        struct soft_span span;
+        bool active; /* between soft_rmw_begin() and its end, and there is something to do then */
+        bool direct; /* bytes[] is not used: a page with code, written in place */
+        bool exclusive; /* a locked access that keeps the domain's other vCPUs out */
     } bounce;
 
     /* Set at creation. */
