@@ -4,7 +4,7 @@
  *
  *     idle --hv_timer_arm--> armed --(deadline)--> running --> idle
  *     armed --hv_timer_disarm--> idle
- *     any --hv_timer_kill--> killed                           (final, until init)
+ *     any --hv_timer_kill--> killed --hv_timer_revive--> idle
  *
  * Invariants, checked by hv_timer_queue_check() in debug builds:
  *   (1) an armed timer stands in exactly one queue, at its heap index; others in none;
@@ -31,7 +31,10 @@ struct hv_timer_queue {
     /* Guarded by &lock. */
     struct hv_timer **heap;
     size_t count, capacity;
+    size_t reserved; /* timers that call this queue theirs, armed or not; at most `capacity` */
     struct hv_timer *running;
+    uint64_t runner;  /* hv_thread_id() of who runs it, for the checkers */
+    unsigned waiting; /* threads in hv_timer_kill() */
     /* Atomic: earliest deadline in ns, UINT64_MAX for none; read without the lock. */
     _Atomic uint64_t next_ns;
     /* Futex word bumped when a callback returns: kill waits on it. */
@@ -44,14 +47,24 @@ struct hv_timer {
     hv_ns deadline;
     size_t heap_index; /* SIZE_MAX when not armed */
     bool killed;
+    struct hv_timer_queue *rehome_to; /* moves there when the running callback returns, or NULL */
     /* Set at init. */
     hv_timer_callback *callback;
     void *context;
     uint16_t lowest_rank; /* lowest lock rank the callback takes (decisions D14) */
 };
 
+/**
+ * Make an empty queue.
+ *
+ * @bell   borrowed: of the thread that runs the queue; may be NULL when a test runs it by hand.
+ * @index  orders queues, unique among those a timer may move between.
+ *
+ * Returns 0, or -ENOMEM.
+ */
 HV_MUST_CHECK int hv_timer_queue_init(struct hv_timer_queue *queue, const struct hv_clock *clock,
                                       struct hv_doorbell *bell, unsigned index);
+/** No timer calls it its own any more. */
 void hv_timer_queue_finish(struct hv_timer_queue *queue);
 
 /**
@@ -78,10 +91,21 @@ void hv_timer_revive(struct hv_timer *timer);
 
 bool hv_timer_armed(struct hv_timer *timer);
 
-/** Move it to another worker's queue, armed or not. */
+/**
+ * Move it to another worker's queue, armed or not. When its callback is running it moves as that
+ * returns, so that it never runs on two workers at once; nobody waits.
+ *
+ * Returns 0, or -ENOMEM, where it stays at home.
+ * Context: any thread, the timer's own callback too; rank below TIMER_BASE; one caller at a time.
+ */
 HV_MUST_CHECK int hv_timer_rehome(struct hv_timer *timer, struct hv_timer_queue *queue);
 
-/** Run what is due at @now. Worker only; no lock held. Returns how many ran. */
+/**
+ * Run what is due at @now. Worker only; no lock held. Returns how many ran.
+ *
+ * At most as many callbacks run as timers were armed at the start: one that arms itself again in
+ * the past does not keep the worker here.
+ */
 unsigned hv_timer_queue_run(struct hv_timer_queue *queue, hv_ns now);
 
 /** Earliest deadline, or HV_NS_NEVER. Any thread. */
@@ -90,4 +114,5 @@ static inline hv_ns hv_timer_queue_next(const struct hv_timer_queue *queue)
     return (hv_ns){hv_load_acquire(&queue->next_ns)};
 }
 
+/** Abort unless the invariants hold. Any thread; debug builds and tests. */
 void hv_timer_queue_check(struct hv_timer_queue *queue);

@@ -1,0 +1,615 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* time/timer on a simulated clock: order, moves, ends; kill and rehome against a running callback. */
+#include "time/timer.h"
+
+#include <errno.h>
+#include <signal.h>
+
+#include "base/alloc.h"
+#include "lib/threads.h"
+#include "sync/race.h"
+
+static struct hv_clock sim;
+static struct hv_doorbell bell;
+static struct hv_timer_queue queue, other;
+
+/* What fired, in order. */
+static struct {
+    unsigned count;
+    struct hv_timer *timers[64];
+    uint64_t at[64];
+} fired;
+
+static _Atomic uint32_t in_callback, done;
+
+static void note(struct hv_timer *timer, void *context)
+{
+    (void)context;
+    if (fired.count < HV_ARRAY_LEN(fired.timers)) {
+        fired.timers[fired.count] = timer;
+        fired.at[fired.count] = hv_clock_now(&sim).v;
+    }
+    fired.count++;
+}
+
+static void start(void)
+{
+    fired.count = 0;
+    in_callback = done = 0;
+    hv_clock_init_simulated(&sim, (hv_ns){1000});
+    hv_doorbell_init(&bell);
+    if (hv_timer_queue_init(&queue, &sim, &bell, 0) != 0 ||
+        hv_timer_queue_init(&other, &sim, NULL, 1) != 0) {
+        tap_fail(__FILE__, __LINE__, "no queue");
+    }
+}
+
+static void end(void)
+{
+    hv_timer_queue_finish(&queue);
+    hv_timer_queue_finish(&other);
+}
+
+static void make(struct hv_timer *timer, hv_timer_callback *callback, void *context)
+{
+    if (hv_timer_init(timer, &queue, callback, context, HV_RANK_VPT) != 0) {
+        tap_fail(__FILE__, __LINE__, "no timer");
+    }
+}
+
+/* Advance to each next deadline, as a worker does, until @end. */
+static void run_until(struct hv_timer_queue *from, uint64_t end_ns)
+{
+    for (;;) {
+        uint64_t next = hv_timer_queue_next(from).v;
+        uint64_t now = hv_clock_now(&sim).v;
+
+        if (next > end_ns) {
+            hv_clock_advance(&sim, end_ns - now);
+            return;
+        }
+        if (next > now) {
+            hv_clock_advance(&sim, next - now);
+        }
+        hv_timer_queue_run(from, hv_clock_now(&sim));
+        hv_timer_queue_check(from);
+    }
+}
+
+static void test_order(void)
+{
+    struct hv_timer timers[20];
+
+    start();
+    for (unsigned i = 0; i < 20; i++) {
+        make(&timers[i], note, NULL);
+        hv_timer_arm(&timers[i], (hv_ns){2000 + i * 7 % 20 * 10});
+        hv_timer_queue_check(&queue);
+    }
+    run_until(&queue, 10000);
+    TAP_EQ(fired.count, 20);
+    for (unsigned i = 0; i < 20; i++) {
+        TAP_EQ(fired.at[i], 2000 + i * 10);
+        TAP_OK(!hv_timer_armed(fired.timers[i]));
+    }
+    for (unsigned i = 0; i < 20; i++) {
+        hv_timer_finish(&timers[i]);
+    }
+    TAP_EQ(hv_timer_queue_next(&queue).v, UINT64_MAX);
+    end();
+}
+
+static void test_move(void)
+{
+    struct hv_timer a, b;
+
+    start();
+    make(&a, note, NULL);
+    make(&b, note, NULL);
+    hv_timer_arm(&a, (hv_ns){2000});
+    hv_timer_arm(&b, (hv_ns){3000});
+    TAP_EQ(hv_timer_queue_next(&queue).v, 2000);
+    hv_timer_arm(&a, (hv_ns){4000});
+    TAP_EQ(hv_timer_queue_next(&queue).v, 3000);
+    hv_timer_arm(&b, (hv_ns){5000});
+    TAP_EQ(hv_timer_queue_next(&queue).v, 4000);
+    hv_timer_arm(&b, (hv_ns){1500});
+    hv_timer_disarm(&a);
+    TAP_OK(!hv_timer_armed(&a));
+    hv_timer_disarm(&a);
+    run_until(&queue, 10000);
+    TAP_EQ(fired.count, 1);
+    TAP_EQ(fired.at[0], 1500);
+    hv_timer_arm(&a, HV_NS_NEVER);
+    TAP_OK(!hv_timer_armed(&a));
+    hv_timer_arm(&a, (hv_ns){20000});
+    hv_timer_arm(&a, HV_NS_NEVER);
+    TAP_OK(!hv_timer_armed(&a));
+    hv_timer_finish(&a);
+    hv_timer_finish(&b);
+    end();
+}
+
+static void test_past(void)
+{
+    struct hv_timer timer;
+
+    start();
+    make(&timer, note, NULL);
+    hv_timer_arm(&timer, (hv_ns){0});
+    TAP_EQ(hv_timer_queue_run(&queue, hv_clock_now(&sim)), 1);
+    TAP_EQ(fired.count, 1);
+    hv_timer_arm(&timer, (hv_ns){1001});
+    TAP_EQ(hv_timer_queue_run(&queue, (hv_ns){1000}), 0);
+    TAP_EQ(hv_timer_queue_run(&queue, (hv_ns){1001}), 1);
+    hv_timer_finish(&timer);
+    end();
+}
+
+static void test_bell(void)
+{
+    struct hv_timer a, b;
+
+    start();
+    make(&a, note, NULL);
+    make(&b, note, NULL);
+    hv_timer_arm(&a, (hv_ns){5000});
+    TAP_EQ(hv_doorbell_take(&bell), HV_REQUEST_TIMER);
+    /* Later than what the worker waits for: let it sleep. */
+    hv_timer_arm(&b, (hv_ns){6000});
+    hv_timer_arm(&a, (hv_ns){5500});
+    hv_timer_disarm(&a);
+    TAP_EQ(hv_doorbell_take(&bell), 0);
+    hv_timer_arm(&a, (hv_ns){5999});
+    TAP_EQ(hv_doorbell_take(&bell), HV_REQUEST_TIMER);
+    hv_timer_finish(&a);
+    hv_timer_finish(&b);
+    end();
+}
+
+struct periodic {
+    struct hv_timer timer;
+    uint64_t period, due, ticks, late;
+};
+
+static void tick(struct hv_timer *timer, void *context)
+{
+    struct periodic *periodic = context;
+
+    periodic->ticks++;
+    periodic->late += hv_clock_now(&sim).v - periodic->due;
+    periodic->due += periodic->period;
+    hv_timer_arm(timer, (hv_ns){periodic->due});
+}
+
+/* An hour of the ticks of 92 vCPUs at different rates, exact to the nanosecond. */
+static void test_an_hour(void)
+{
+    static struct periodic all[92];
+    const uint64_t end_ns = 3600 * HV_NS_PER_S;
+
+    start();
+    for (unsigned i = 0; i < HV_ARRAY_LEN(all); i++) {
+        all[i] = (struct periodic){.period = (1 + i) * 997 * HV_NS_PER_MS};
+        all[i].due = 1000 + all[i].period;
+        make(&all[i].timer, tick, &all[i]);
+        hv_timer_arm(&all[i].timer, (hv_ns){all[i].due});
+    }
+    run_until(&queue, end_ns);
+    for (unsigned i = 0; i < HV_ARRAY_LEN(all); i++) {
+        TAP_EQ(all[i].ticks, (end_ns - 1000) / all[i].period);
+        TAP_EQ(all[i].late, 0);
+        hv_timer_finish(&all[i].timer);
+    }
+    end();
+}
+
+static void arm_in_past(struct hv_timer *timer, void *context)
+{
+    note(timer, context);
+    hv_timer_arm(timer, (hv_ns){0});
+}
+
+static void test_bounded(void)
+{
+    struct hv_timer a, b;
+
+    start();
+    make(&a, arm_in_past, NULL);
+    make(&b, note, NULL);
+    hv_timer_arm(&a, (hv_ns){500});
+    hv_timer_arm(&b, (hv_ns){5000});
+    TAP_EQ(hv_timer_queue_run(&queue, hv_clock_now(&sim)), 2);
+    TAP_OK(hv_timer_armed(&a));
+    TAP_OK(hv_timer_armed(&b));
+    hv_timer_finish(&a);
+    hv_timer_finish(&b);
+    end();
+}
+
+static void test_killed(void)
+{
+    struct hv_timer timer;
+
+    start();
+    make(&timer, note, NULL);
+    hv_timer_arm(&timer, (hv_ns){2000});
+    hv_timer_kill(&timer);
+    TAP_OK(!hv_timer_armed(&timer));
+    hv_timer_arm(&timer, (hv_ns){2000});
+    TAP_OK(!hv_timer_armed(&timer));
+    hv_timer_kill(&timer);
+    run_until(&queue, 3000);
+    TAP_EQ(fired.count, 0);
+    hv_timer_revive(&timer);
+    TAP_OK(!hv_timer_armed(&timer));
+    hv_timer_arm(&timer, (hv_ns){4000});
+    run_until(&queue, 5000);
+    TAP_EQ(fired.count, 1);
+    hv_timer_finish(&timer);
+    hv_timer_finish(&timer);
+    end();
+}
+
+static void test_no_memory(void)
+{
+    static struct hv_timer timers[40];
+    int64_t live = hv_alloc_live();
+    unsigned failed = 0;
+
+    hv_alloc_fail_at(1);
+    TAP_EQ(hv_timer_queue_init(&queue, &sim, &bell, 0), -ENOMEM);
+    start();
+    for (unsigned i = 0; i < HV_ARRAY_LEN(timers); i++) {
+        int error;
+
+        hv_alloc_fail_at(1);
+        error = hv_timer_init(&timers[i], &queue, note, NULL, HV_RANK_VPT);
+        if (error < 0) {
+            TAP_EQ(error, -ENOMEM);
+            failed++;
+            /* What was not made may be finished all the same. */
+            hv_timer_finish(&timers[i]);
+            hv_alloc_fail_at(0);
+            make(&timers[i], note, NULL);
+        }
+        hv_timer_arm(&timers[i], (hv_ns){5000 - i});
+        hv_timer_queue_check(&queue);
+    }
+    hv_alloc_fail_at(0);
+    /* The queue grew from 16 to 32 to 64. */
+    TAP_EQ(failed, 2);
+    run_until(&queue, 6000);
+    TAP_EQ(fired.count, 40);
+    for (unsigned i = 0; i < HV_ARRAY_LEN(timers); i++) {
+        hv_timer_finish(&timers[i]);
+    }
+    end();
+    TAP_EQ(hv_alloc_live(), live);
+}
+
+static void test_rehome(void)
+{
+    struct hv_timer armed, idle;
+
+    start();
+    make(&armed, note, NULL);
+    make(&idle, note, NULL);
+    hv_timer_arm(&armed, (hv_ns){2000});
+    TAP_EQ(hv_timer_rehome(&armed, &other), 0);
+    TAP_EQ(hv_timer_rehome(&idle, &other), 0);
+    TAP_EQ(hv_timer_queue_next(&queue).v, UINT64_MAX);
+    TAP_EQ(hv_timer_queue_next(&other).v, 2000);
+    TAP_OK(hv_timer_armed(&armed));
+    hv_timer_arm(&idle, (hv_ns){1500});
+    TAP_EQ(hv_timer_queue_next(&other).v, 1500);
+    hv_timer_queue_check(&queue);
+    hv_timer_queue_check(&other);
+    /* To where it is. */
+    TAP_EQ(hv_timer_rehome(&idle, &other), 0);
+    TAP_EQ(other.reserved, 2);
+    TAP_EQ(queue.reserved, 0);
+    run_until(&other, 3000);
+    TAP_EQ(fired.count, 2);
+    TAP_OK(fired.timers[0] == &idle);
+    hv_timer_finish(&armed);
+    hv_timer_finish(&idle);
+    end();
+}
+
+static void test_rehome_no_memory(void)
+{
+    struct hv_timer timers[17];
+
+    start();
+    for (unsigned i = 0; i < 17; i++) {
+        make(&timers[i], note, NULL);
+    }
+    for (unsigned i = 0; i < 16; i++) {
+        TAP_EQ(hv_timer_rehome(&timers[i], &other), 0);
+    }
+    hv_timer_arm(&timers[16], (hv_ns){2000});
+    hv_alloc_fail_at(1);
+    TAP_EQ(hv_timer_rehome(&timers[16], &other), -ENOMEM);
+    hv_alloc_fail_at(0);
+    TAP_EQ(hv_timer_queue_next(&queue).v, 2000);
+    for (unsigned i = 0; i < 17; i++) {
+        hv_timer_finish(&timers[i]);
+    }
+    end();
+}
+
+static void rehome_twice(struct hv_timer *timer, void *context)
+{
+    note(timer, context);
+    hv_timer_arm(timer, (hv_ns){3000});
+    /* There, back again, and there: it moves once, when this returns. */
+    done += hv_timer_rehome(timer, &other) == 0;
+    done += hv_timer_rehome(timer, &queue) == 0;
+    done += hv_timer_rehome(timer, &other) == 0;
+    done += hv_timer_rehome(timer, &other) == 0;
+}
+
+static void test_rehome_itself(void)
+{
+    struct hv_timer timer;
+
+    start();
+    make(&timer, rehome_twice, NULL);
+    hv_timer_arm(&timer, (hv_ns){2000});
+    run_until(&queue, 2500);
+    TAP_EQ(done, 4);
+    TAP_EQ(queue.reserved, 0);
+    TAP_EQ(other.reserved, 1);
+    TAP_EQ(hv_timer_queue_next(&other).v, 3000);
+    hv_timer_queue_check(&other);
+    hv_timer_finish(&timer);
+    end();
+}
+
+static void killer_of_itself(struct hv_timer *timer, void *context)
+{
+    (void)context;
+    hv_timer_kill(timer);
+}
+
+static void kill_itself(void)
+{
+    struct hv_timer timer;
+
+    start();
+    make(&timer, killer_of_itself, NULL);
+    hv_timer_arm(&timer, (hv_ns){0});
+    hv_timer_queue_run(&queue, (hv_ns){1000});
+}
+
+static void kill_under_lock(void)
+{
+    struct hv_timer timer;
+    struct hv_lock lock;
+
+    start();
+    make(&timer, note, NULL);
+    hv_lock_init(&lock, HV_RANK_VPT, "vpt", 0);
+    hv_lock_take(&lock);
+    hv_timer_kill(&timer);
+}
+
+static void run_under_lock(void)
+{
+    struct hv_lock lock;
+
+    start();
+    hv_lock_init(&lock, HV_RANK_DOMLIST, "domlist", 0);
+    hv_lock_take(&lock);
+    hv_timer_queue_run(&queue, (hv_ns){1000});
+}
+
+static void finish_used(void)
+{
+    struct hv_timer timer;
+
+    start();
+    make(&timer, note, NULL);
+    hv_timer_queue_finish(&queue);
+}
+
+static void test_misuse(void)
+{
+    TAP_DIES(finish_used, SIGABRT, "reserved");
+    if (HV_CONFIG_ASSERT) {
+        TAP_DIES(kill_itself, SIGABRT, "hv_thread_id()");
+    }
+    if (HV_CONFIG_RANKS) {
+        TAP_DIES(kill_under_lock, SIGABRT, "a timer's callback (rank 35)");
+        TAP_DIES(run_under_lock, SIGABRT, "a timer's callback may block");
+    }
+}
+
+static void test_kill_below_rank(void)
+{
+    struct hv_timer timer;
+    struct hv_lock device;
+
+    start();
+    make(&timer, note, NULL);
+    /* A vpt callback takes ranks from 35 on: its device's lock may be held (rank 30). */
+    hv_lock_init(&device, HV_RANK_DEVICE, "device", 0);
+    hv_lock_take(&device);
+    hv_timer_kill(&timer);
+    hv_lock_drop(&device);
+    hv_timer_finish(&timer);
+    end();
+}
+
+/* ---- two threads, by script: 1 runs the queue, 2 acts ---- */
+
+static void long_callback(struct hv_timer *timer, void *context)
+{
+    hv_store_seq(&in_callback, 1);
+    HV_RACE("test.callback");
+    note(timer, context);
+    hv_timer_arm(timer, (hv_ns){2000});
+    hv_store_seq(&in_callback, 0);
+}
+
+static void run_or_kill(unsigned index, void *context)
+{
+    struct hv_timer *timer = context;
+
+    hv_race_name_thread(index + 1);
+    if (index == 0) {
+        hv_timer_queue_run(&queue, (hv_ns){1000});
+    } else {
+        HV_RACE("test.act");
+        hv_timer_kill(timer);
+        /* Whatever happens to the timer now, the callback must not see it. */
+        hv_store_seq(&done, 1 + hv_load_seq(&in_callback));
+        timer->callback = NULL;
+    }
+}
+
+static void test_kill_running(void)
+{
+    struct threads threads;
+    struct hv_timer timer;
+
+    start();
+    make(&timer, long_callback, NULL);
+    hv_timer_arm(&timer, (hv_ns){0});
+    hv_race_begin();
+    hv_race_stop(1, "test.callback", 0);
+    hv_race_stop(2, "test.act", 0);
+    hv_race_stop(2, "timer.kill.waits", 0);
+    threads_start(&threads, 2, run_or_kill, &timer);
+    TAP_OK(hv_race_await(1, "test.callback"));
+    hv_race_release(2, "test.act");
+    TAP_OK(hv_race_await(2, "timer.kill.waits"));
+    TAP_EQ(done, 0);
+    hv_race_end();
+    threads_join(&threads);
+    /* Waited for the callback; and its arming itself was in vain. */
+    TAP_EQ(done, 1);
+    TAP_EQ(fired.count, 1);
+    TAP_OK(!hv_timer_armed(&timer));
+    hv_timer_finish(&timer);
+    end();
+}
+
+/* Killed when popped, before the callback has begun: it runs once more, and kill waits for it. */
+static void test_kill_popped(void)
+{
+    struct threads threads;
+    struct hv_timer timer;
+
+    start();
+    make(&timer, long_callback, NULL);
+    hv_timer_arm(&timer, (hv_ns){0});
+    hv_race_begin();
+    hv_race_stop(1, "timer.run.popped", 0);
+    hv_race_stop(2, "test.act", 0);
+    hv_race_stop(2, "timer.kill.waits", 0);
+    threads_start(&threads, 2, run_or_kill, &timer);
+    TAP_OK(hv_race_await(1, "timer.run.popped"));
+    hv_race_release(2, "test.act");
+    TAP_OK(hv_race_await(2, "timer.kill.waits"));
+    hv_race_end();
+    threads_join(&threads);
+    TAP_EQ(done, 1);
+    hv_timer_finish(&timer);
+    end();
+}
+
+static void run_or_rehome(unsigned index, void *context)
+{
+    struct hv_timer *timer = context;
+
+    hv_race_name_thread(index + 1);
+    if (index == 0) {
+        hv_timer_queue_run(&queue, (hv_ns){1000});
+    } else {
+        HV_RACE("test.act");
+        hv_store_seq(&done, 1 + (hv_timer_rehome(timer, &other) == 0));
+        hv_timer_arm(timer, (hv_ns){0});
+    }
+}
+
+/* Rehomed and armed while its callback runs: the other queue must not run it at the same time. */
+static void test_rehome_running(void)
+{
+    struct threads threads;
+    struct hv_timer timer;
+
+    start();
+    make(&timer, long_callback, NULL);
+    hv_timer_arm(&timer, (hv_ns){0});
+    hv_race_begin();
+    hv_race_stop(1, "test.callback", 0);
+    hv_race_stop(2, "test.act", 0);
+    threads_start(&threads, 2, run_or_rehome, &timer);
+    TAP_OK(hv_race_await(1, "test.callback"));
+    hv_race_release(2, "test.act");
+    TAP_AWAIT(hv_timer_armed(&timer));
+    TAP_EQ(hv_timer_queue_next(&other).v, UINT64_MAX);
+    TAP_EQ(hv_timer_queue_run(&other, (hv_ns){1000}), 0);
+    hv_race_end();
+    threads_join(&threads);
+    TAP_EQ(done, 2);
+    TAP_EQ(hv_timer_queue_next(&other).v, 2000);
+    TAP_EQ(queue.reserved, 0);
+    hv_timer_queue_check(&other);
+    hv_timer_finish(&timer);
+    end();
+}
+
+static void arm_named(unsigned index, void *context)
+{
+    hv_race_name_thread(index + 2);
+    hv_timer_arm(context, (hv_ns){1500});
+}
+
+/* Moved between an arming's look at the queue and its lock. */
+static void test_arm_moved(void)
+{
+    struct threads threads;
+    struct hv_timer timer;
+
+    start();
+    make(&timer, note, NULL);
+    hv_race_begin();
+    hv_race_stop(2, "timer.home.read", 0);
+    threads_start(&threads, 1, arm_named, &timer);
+    TAP_OK(hv_race_await(2, "timer.home.read"));
+    TAP_EQ(hv_timer_rehome(&timer, &other), 0);
+    hv_race_end();
+    threads_join(&threads);
+    TAP_EQ(hv_timer_queue_next(&queue).v, UINT64_MAX);
+    TAP_EQ(hv_timer_queue_next(&other).v, 1500);
+    hv_timer_finish(&timer);
+    end();
+}
+
+int main(int argc, char **argv)
+{
+    static const struct tap_case cases[] = {
+        {"time.timer.order", test_order},
+        {"time.timer.move", test_move},
+        {"time.timer.past", test_past},
+        {"time.timer.bell", test_bell},
+        {"time.timer.an-hour", test_an_hour},
+        {"time.timer.bounded", test_bounded},
+        {"time.timer.killed", test_killed},
+        {"time.timer.no-memory", test_no_memory},
+        {"time.timer.rehome", test_rehome},
+        {"time.timer.rehome-no-memory", test_rehome_no_memory},
+        {"time.timer.rehome-itself", test_rehome_itself},
+        {"time.timer.misuse", test_misuse},
+        {"time.timer.kill-below-rank", test_kill_below_rank},
+        /* From here on by script. */
+        {"time.timer.kill-running", test_kill_running},
+        {"time.timer.kill-popped", test_kill_popped},
+        {"time.timer.rehome-running", test_rehome_running},
+        {"time.timer.arm-moved", test_arm_moved},
+    };
+    return tap_run(argc, argv, cases, HV_CONFIG_RACE_POINTS ? HV_ARRAY_LEN(cases) : 13);
+}
