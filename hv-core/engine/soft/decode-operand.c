@@ -8,7 +8,6 @@
 #include "engine/soft/decode-private.h"
 
 /* ModRM.rm and SIB values that do not name a register. */
-#define SOFT_RM_SIB      4u
 #define SOFT_RM_DISP32   5u
 #define SOFT_RM16_DISP16 6u
 #define SOFT_SIB_NONE    4u
@@ -230,6 +229,9 @@ bool soft_decode_operands(enum soft_mode mode, struct soft_reader *reader,
         }
         operand->kind = form->kind;
         operand->bytes = (uint16_t)soft_type_bytes(insn, form->type);
+        if (form->kind == SOFT_OPERAND_IMM && form->type != SOFT_TYPE_B &&
+            form->type != SOFT_TYPE_W)
+            operand->bytes = insn->operand_bytes;
         if (form->source != SOFT_SOURCE_NONE)
             soft_set_register(mode, form, insn, operand);
     }

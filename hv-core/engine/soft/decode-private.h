@@ -103,6 +103,9 @@ struct soft_slot {
     uint8_t modrm; /* a ModRM byte follows */
 };
 
+/* ModRM.rm that asks for a SIB byte, but in 16-bit addressing. */
+#define SOFT_RM_SIB         4u
+
 /* Legacy maps 0 to 3, then the VEX maps 1 to 3. */
 #define SOFT_MAPS           7u
 #define SOFT_VEX_MAP_OFFSET 3u

@@ -20,6 +20,9 @@ enum soft_rex {
     SOFT_REX_W = 1u << 3,
 };
 
+/* Bit n: CRn exists. */
+#define SOFT_CR_VALID 0x11du
+
 /* What the prefixes said. */
 struct soft_prefixes {
     uint8_t rex;
@@ -111,11 +114,9 @@ static enum soft_decode_result soft_read_vex(enum soft_mode mode, struct soft_re
         insn->rex = ~first >> 5 & SOFT_REX_R;
     }
     insn->vex_vvvv = (uint8_t)(~last >> 3 & 15);
-    /* Outside 64-bit mode R and X are 1 (else it were LES), B and vvvv[3] are ignored. */
-    if (mode != SOFT_MODE_64) {
+    /* Outside 64-bit mode R and X are 1 (else it were LES), B is ignored. */
+    if (mode != SOFT_MODE_64)
         insn->rex &= SOFT_REX_W;
-        insn->vex_vvvv &= 7;
-    }
     insn->vex_bytes = last & 4 ? 32 : 16;
     insn->mandatory = pp_prefix[last & 3];
     insn->flags |= SOFT_INSN_VEX;
@@ -287,22 +288,27 @@ static void soft_settle_flags(const struct soft_prefixes *prefixes, struct soft_
 }
 
 /*
- * Segment registers are six and CS is not loaded by MOV; control registers are 0, 2, 3, 4, 8; the
- * three registers of a gather differ (SDM 2, MOV, VGATHERDPS).
+ * Segment registers are six and CS is not loaded by MOV, control registers are 0, 2, 3, 4 and 8, a
+ * gather needs a SIB (SDM 2, MOV, 2.3.12).
  */
 static bool soft_numbers_valid(const struct soft_encoding *encoding, const struct soft_insn *insn)
 {
     unsigned reg = (insn->modrm >> 3 & 7u) | (insn->rex & SOFT_REX_R) << 1;
 
+    if ((encoding->rules & SOFT_RULE_VSIB) &&
+        ((insn->modrm & 7) != SOFT_RM_SIB || insn->address_bytes == 2))
+        return false;
     for (unsigned i = 0; i < encoding->forms; i++) {
         switch (encoding->form[i].kind) {
         case SOFT_OPERAND_SEG:
+            if (encoding->form[i].source != SOFT_SOURCE_REG)
+                break;
             if ((reg & 7) >= HV_SEG_COUNT ||
                 ((reg & 7) == HV_SEG_CS && (encoding->form[i].access & SOFT_ACCESS_WRITE)))
                 return false;
             break;
         case SOFT_OPERAND_CR:
-            if (!(0x11d >> reg & 1))
+            if (!(SOFT_CR_VALID >> reg & 1))
                 return false;
             break;
         case SOFT_OPERAND_DR:
@@ -314,6 +320,14 @@ static bool soft_numbers_valid(const struct soft_encoding *encoding, const struc
         }
     }
     return true;
+}
+
+/* Destination, index and mask of a gather must be three registers (SDM 2, VPGATHERDD). */
+static bool soft_gather_valid(const struct soft_encoding *encoding, const struct soft_insn *insn)
+{
+    unsigned reg = insn->operand[0].reg, index = insn->mem.index, mask = insn->vex_vvvv;
+
+    return !(encoding->rules & SOFT_RULE_VSIB) || (reg != index && reg != mask && index != mask);
 }
 
 /* What no row can say by its key: LOCK needs a memory destination, an unused vvvv is 1111b. */
@@ -353,15 +367,20 @@ enum soft_decode_result soft_decode(enum soft_mode mode, const uint8_t *bytes, s
         return result;
 
     encoding = &soft_encodings[insn->row];
+    soft_settle_sizes(mode, &prefixes, encoding, insn);
     if (!soft_encoding_allowed(&prefixes, encoding, insn))
         return SOFT_DECODE_UD;
-    soft_settle_sizes(mode, &prefixes, encoding, insn);
     soft_settle_flags(&prefixes, insn);
+    /* Outside 64-bit mode vvvv[3] is ignored, but for what soft_encoding_allowed() asks. */
+    if (mode != SOFT_MODE_64)
+        insn->vex_vvvv &= 7;
     if (soft_has_memory(insn) && !(encoding->rules & SOFT_RULE_REGS) &&
         !soft_decode_mem(mode, encoding->rules & SOFT_RULE_VSIB, &reader, insn))
         return soft_out_of_bytes(&reader);
     if (!soft_decode_operands(mode, &reader, encoding, insn))
         return soft_out_of_bytes(&reader);
+    if (!soft_gather_valid(encoding, insn))
+        return SOFT_DECODE_UD;
     if (prefixes.segment != SOFT_REG_NONE)
         insn->mem.segment = prefixes.segment;
     insn->length = (uint8_t)(reader.next - reader.start);

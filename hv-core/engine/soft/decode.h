@@ -139,8 +139,8 @@ enum soft_decode_result {
  * @bytes      borrowed for the call; @available of them may be read (more than 15 are ignored).
  * @insn_out   filled when the result is OK; `length` is also valid for UD where it can be known.
  *
- * SHORT is returned only when the bytes present are a proper prefix of an instruction: the caller
- * fetches across the page and tries again, or raises the fetch's fault.
+ * SHORT is returned only when the bytes present may go on to be an instruction: the caller fetches
+ * across the page and tries again, or raises the fetch's fault.
  * Context: pure; any thread.
  */
 HV_MUST_CHECK enum soft_decode_result soft_decode(enum soft_mode mode, const uint8_t *bytes,
