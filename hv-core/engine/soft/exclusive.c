@@ -51,9 +51,9 @@ void soft_exclusive_park(struct hv_engine_vcpu *vcpu)
 static void wait_for(const struct soft_exclusive *exclusive, const struct hv_holder *holder)
 {
     for (;;) {
-        uint32_t since = hv_load_seq(&holder->bell->acknowledged);
+        uint32_t since = hv_doorbell_acknowledged(holder->bell);
 
-        if (hv_load_seq(&holder->bell->mode) != HV_DOORBELL_MODE_IN_GUEST ||
+        if (!hv_doorbell_in_guest(holder->bell) ||
             (hv_load_seq(&exclusive->parked) & HV_BIT(holder->index))) {
             return;
         }

@@ -78,12 +78,15 @@ int soft_pio_write(struct hv_engine_vcpu *vcpu, uint16_t port, unsigned bytes, u
 
 static int mmio_read(struct hv_engine_vcpu *vcpu, hv_gpa gpa, unsigned bytes, uint64_t *value_out)
 {
+    int result;
+
     *value_out = 0;
     if (replayed(vcpu, value_out)) {
         return 0;
     }
-    return answered(vcpu, vcpu->io->mmio_read(vcpu->io_context, gpa, bytes, value_out),
-                    *value_out & hv_bytes_mask(bytes));
+    result = vcpu->io->mmio_read(vcpu->io_context, gpa, bytes, value_out);
+    *value_out &= hv_bytes_mask(bytes);
+    return answered(vcpu, result, *value_out);
 }
 
 static int mmio_write(struct hv_engine_vcpu *vcpu, hv_gpa gpa, unsigned bytes, uint64_t value)

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * One vCPU of the software engine without an interpreter, for the tests of its accesses: registers,
+ * 16 MiB of RAM, a device that remembers what it is asked, a block cache that counts.
+ */
+#pragma once
+
+#include "engine/soft/access-private.h"
+#include "engine/soft/code.h"
+#include "engine/soft/tlb-private.h"
+
+#include "base/clock.h"
+
+#include "lib/tap.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define GUEST_BYTES       (16 * HV_MIB)
+#define GUEST_FRAMES      (GUEST_BYTES / HV_PAGE_SIZE)
+#define GUEST_VCPUS       3
+/* RAM of two extents that nobody has touched, behind the rest. */
+#define GUEST_UNPOPULATED GUEST_BYTES
+
+enum guest_io_kind {
+    GUEST_IO_MMIO_READ,
+    GUEST_IO_MMIO_WRITE,
+    GUEST_IO_PIO_READ,
+    GUEST_IO_PIO_WRITE,
+};
+
+/* One access a device saw. */
+struct guest_io {
+    enum guest_io_kind kind;
+    uint64_t address;
+    unsigned bytes;
+    uint64_t value;
+};
+
+struct guest {
+    struct hv_arena *arena;
+    struct hv_memory memory;
+    struct hv_engine_domain domain;
+    struct hv_clock clock;
+    struct hv_cpu cpu[GUEST_VCPUS];
+    struct hv_doorbell bell[GUEST_VCPUS];
+    struct hv_holder holder[GUEST_VCPUS];
+    struct hv_engine_vcpu vcpu[GUEST_VCPUS];
+    /* What devices were asked; they answer reads with 0x80 + their number. */
+    struct guest_io io[64];
+    unsigned ios;
+    /* The device answers -EAGAIN to the access of this number (from 1) each time until 0 is put. */
+    unsigned io_again;
+    unsigned io_asked;
+    /* Stores the block cache was told of. */
+    unsigned code_stores;
+    hv_gpa code_gpa;
+    unsigned code_bytes;
+    uint64_t code_value; /* what stood there when it was told */
+    /* Extents populated, epochs noted. */
+    unsigned fills;
+    unsigned noted[GUEST_FRAMES + 1024];
+};
+
+#include "fake-mem.h"
+
+/* The guest of the running case. */
+static struct guest *the_guest;
+
+static inline uint64_t guest_peek(struct guest *guest, uint64_t gpa, unsigned bytes)
+{
+    return hv_load_le(guest_host(guest, gpa), bytes);
+}
+
+static inline void guest_poke(struct guest *guest, uint64_t gpa, unsigned bytes, uint64_t value)
+{
+    hv_store_le(guest_host(guest, gpa), value, bytes);
+}
+
+bool soft_code_store(struct soft_code *code, struct hv_engine_vcpu *running, hv_gpa gpa,
+                     unsigned bytes)
+{
+    struct guest *guest = the_guest;
+
+    (void)code;
+    (void)running;
+    guest->code_stores++;
+    guest->code_gpa = gpa;
+    guest->code_bytes = bytes;
+    guest->code_value = guest_peek(guest, gpa.v, bytes < 8 ? bytes : 8);
+    return false;
+}
+
+static inline int guest_device(struct guest *guest, enum guest_io_kind kind, uint64_t address,
+                               unsigned bytes, uint64_t *value)
+{
+    guest->io_asked++;
+    if (guest->io_again && guest->ios + 1 == guest->io_again) {
+        return -EAGAIN;
+    }
+    if (kind == GUEST_IO_MMIO_READ || kind == GUEST_IO_PIO_READ) {
+        *value = 0x8080808080808080 + guest->ios;
+    }
+    if (guest->ios < HV_ARRAY_LEN(guest->io)) {
+        guest->io[guest->ios] = (struct guest_io){kind, address, bytes, *value};
+    }
+    guest->ios++;
+    return 0;
+}
+
+static inline int guest_pio_read(void *context, uint16_t port, unsigned bytes, uint64_t *value_out)
+{
+    return guest_device(context, GUEST_IO_PIO_READ, port, bytes, value_out);
+}
+
+static inline int guest_pio_write(void *context, uint16_t port, unsigned bytes, uint64_t value)
+{
+    return guest_device(context, GUEST_IO_PIO_WRITE, port, bytes, &value);
+}
+
+static inline int guest_mmio_read(void *context, hv_gpa gpa, unsigned bytes, uint64_t *value_out)
+{
+    return guest_device(context, GUEST_IO_MMIO_READ, gpa.v, bytes, value_out);
+}
+
+static inline int guest_mmio_write(void *context, hv_gpa gpa, unsigned bytes, uint64_t value)
+{
+    return guest_device(context, GUEST_IO_MMIO_WRITE, gpa.v, bytes, &value);
+}
+
+static const struct hv_engine_io guest_io_ops = {
+    .pio_read = guest_pio_read,
+    .pio_write = guest_pio_write,
+    .mmio_read = guest_mmio_read,
+    .mmio_write = guest_mmio_write,
+};
+
+static inline void guest_add_vcpu(struct guest *guest, unsigned index)
+{
+    struct hv_engine_vcpu *vcpu = &guest->vcpu[index];
+
+    hv_doorbell_init(&guest->bell[index]);
+    hv_holder_init(&guest->holder[index], &guest->bell[index], "vcpu", index);
+    hv_memory_add_holder(&guest->memory, index, &guest->holder[index]);
+    hv_cpu_reset(&guest->cpu[index], true);
+    vcpu->cpu = &guest->cpu[index];
+    vcpu->bell = &guest->bell[index];
+    vcpu->holder = &guest->holder[index];
+    vcpu->domain = &guest->domain;
+    vcpu->memory = &guest->memory;
+    vcpu->clock = &guest->clock;
+    vcpu->io = &guest_io_ops;
+    vcpu->io_context = guest;
+    vcpu->index = index;
+    vcpu->access = (struct hv_access){&soft_access_ops, vcpu};
+    if (soft_tlbs_create(vcpu) || soft_enter(vcpu)) {
+        abort();
+    }
+}
+
+/** A guest in real mode whose RAM is populated and zero; vCPU 0 is IN_GUEST. */
+static inline struct guest *guest_create(void)
+{
+    struct guest *guest = aligned_alloc(64, (sizeof(*guest) + 63) / 64 * 64);
+
+    if (!guest) {
+        abort();
+    }
+    memset(guest, 0, sizeof(*guest));
+    the_guest = guest;
+    guest_create_memory(guest);
+    guest->domain.memory = &guest->memory;
+    soft_exclusive_init(&guest->domain.exclusive);
+    hv_clock_init_host(&guest->clock);
+    guest_add_vcpu(guest, 0);
+    return guest;
+}
+
+static inline void guest_destroy(struct guest *guest)
+{
+    for (unsigned i = 0; i < GUEST_VCPUS; i++) {
+        soft_tlbs_destroy(&guest->vcpu[i]);
+    }
+    soft_exclusive_finish(&guest->domain.exclusive);
+    guest_destroy_memory(guest);
+    free(guest);
+}
+
+/* The entries of page tables. */
+#define PTE_P      HV_BIT(0)
+#define PTE_RW     HV_BIT(1)
+#define PTE_US     HV_BIT(2)
+#define PTE_A      HV_BIT(5)
+#define PTE_D      HV_BIT(6)
+#define PTE_PS     HV_BIT(7)
+#define PTE_G      HV_BIT(8)
+#define PTE_NX     HV_BIT(63)
+#define PTE_ADDR   (HV_BIT(46) - HV_PAGE_SIZE)
+#define PTE_TABLE  (PTE_P | PTE_RW | PTE_US)
+
+/**
+ * 64-bit mode, CPL 0, with four levels of tables at 64 KiB: PML4, PDPT, PD, PT, one page each. The
+ * first 2 MiB are mapped by the PT, page by page, to themselves, writable and for the user; PD
+ * entry 1 is free.
+ */
+#define GUEST_PML4 UINT64_C(0x10000)
+#define GUEST_PDPT UINT64_C(0x11000)
+#define GUEST_PD   UINT64_C(0x12000)
+#define GUEST_PT   UINT64_C(0x13000)
+
+static inline void guest_long_mode(struct guest *guest, unsigned index)
+{
+    struct hv_cpu *cpu = &guest->cpu[index];
+
+    guest_poke(guest, GUEST_PML4, 8, GUEST_PDPT | PTE_TABLE);
+    guest_poke(guest, GUEST_PDPT, 8, GUEST_PD | PTE_TABLE);
+    guest_poke(guest, GUEST_PD, 8, GUEST_PT | PTE_TABLE);
+    for (uint64_t i = 0; i < 512; i++) {
+        guest_poke(guest, GUEST_PT + i * 8, 8, i * HV_PAGE_SIZE | PTE_TABLE);
+    }
+    cpu->cr0 = HV_CR0_PE | HV_CR0_PG | HV_CR0_WP | HV_CR0_AM;
+    cpu->cr4 = HV_CR4_PAE | HV_CR4_PGE;
+    cpu->efer = HV_EFER_LME | HV_EFER_LMA | HV_EFER_NXE;
+    cpu->cr3 = GUEST_PML4;
+    cpu->seg[HV_SEG_CS].attr = HV_SEG_ATTR_L | HV_SEG_ATTR_CODE | HV_SEG_ATTR_P | HV_SEG_ATTR_S;
+    cpu->cpl = 0;
+    soft_tlb_set_mode(&guest->vcpu[index]);
+}
+
+/** Change a page's entry in the PT and drop what is known of it. */
+static inline void guest_map(struct guest *guest, uint64_t gva, uint64_t entry)
+{
+    guest_poke(guest, GUEST_PT + gva / HV_PAGE_SIZE * 8, 8, entry);
+    soft_tlb_flush_page(&guest->vcpu[0], (hv_gva){gva});
+}
+
+static inline uint64_t guest_entry(struct guest *guest, uint64_t gva)
+{
+    return guest_peek(guest, GUEST_PT + gva / HV_PAGE_SIZE * 8, 8);
+}
+
+static inline void guest_set_cpl(struct guest *guest, uint8_t cpl)
+{
+    guest->cpu[0].cpl = cpl;
+    soft_tlb_set_mode(&guest->vcpu[0]);
+}
+
+static inline void guest_set_ac(struct guest *guest, bool ac)
+{
+    guest->cpu[0].rflags &= ~(uint32_t)HV_RFLAGS_AC;
+    guest->cpu[0].rflags |= ac ? (uint32_t)HV_RFLAGS_AC : 0;
+    soft_tlb_set_mode(&guest->vcpu[0]);
+}
+
+/** Back in the guest after -EAGAIN, as the engine's next run would be. */
+static inline void guest_reenter(struct guest *guest, unsigned index)
+{
+    struct hv_doorbell *bell = &guest->bell[index];
+
+    hv_doorbell_leave(bell);
+    while (soft_enter(&guest->vcpu[index])) {
+        soft_serve(&guest->vcpu[index], hv_doorbell_take(bell));
+        hv_doorbell_acknowledge(bell);
+    }
+}
