@@ -31,8 +31,11 @@ uint32_t hv_event_listen(struct hv_event *event);
 /** The condition holds: no wait. */
 void hv_event_cancel(struct hv_event *event);
 
-/** Sleep until a signal since the ticket, or @most_ns. Ends the announcement; may wake for nothing. */
-void hv_event_wait(struct hv_event *event, uint32_t ticket, uint64_t most_ns);
+/**
+ * Sleep until a signal since the ticket, or @deadline by CLOCK_MONOTONIC. Ends the announcement;
+ * may wake for nothing.
+ */
+void hv_event_wait(struct hv_event *event, uint32_t ticket, hv_ns deadline);
 
 /** Wake all waiters. Context: any thread, any lock; never blocks. */
 void hv_event_signal(struct hv_event *event);

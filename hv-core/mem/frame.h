@@ -61,17 +61,14 @@ enum hv_seal_reason {
 #define HV_FRAME_INUSE      HV_FRAME_BIT(53)
 #define HV_FRAME_VALUE_MASK ((UINT64_C(1) << 48) - 1)
 
-/* Index that stands for "no frame" in prev and next. */
-#define HV_FRAME_NIL        UINT32_MAX
-
 /* No domain: free, or the hypervisor's own. */
 #define HV_OWNER_NONE       0xffffu
 
 struct hv_frame {
     _Atomic uint64_t type;
     _Atomic uint64_t count;
-    _Atomic uint64_t owner_gfn; /* 63:48 owner id, 47:0 gfn */
-    uint32_t prev, next;        /* a page list or a buddy list, guarded by that list's lock */
+    _Atomic uint64_t owner_gfn; /* 63:48 owner id + 1, 0 for none; 47:0 gfn */
+    uint64_t spare;             /* keeps two entries to a cache line */
 };
 HV_STATIC_ASSERT(sizeof(struct hv_frame) == 32, "16.8 MB of table per 2 GiB of guest");
 

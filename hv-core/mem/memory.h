@@ -44,8 +44,8 @@ struct hv_memory {
     uint64_t claimed_frames;    /* of the claim, not yet allocated */
     uint64_t undeclared_frames; /* of the claim, not yet declared as RAM */
     uint64_t populated_frames;
-    bool dying;           /* refuses any further allocation */
-    struct hv_list fills; /* extents being populated, each on its filler's stack */
+    bool dying;             /* refuses any further allocation */
+    struct hv_list changes; /* extents being filled or given another kind */
     /* Owned by the one thread that relinquishes: how far it came. */
     uint64_t relinquished;
     /* vCPU holders: written at vCPU creation, before any runs. */
@@ -58,7 +58,7 @@ struct hv_memory {
     _Atomic uint64_t noting[2];
     /* Atomic: who revokes CODE and must not be overtaken by a new seal. */
     _Atomic uint64_t write_wanted;
-    /* A fill ended, a hold was dropped, the last writer of an epoch left. */
+    /* A change of an extent ended, a hold was dropped, the last writer of an epoch left. */
     struct hv_event changed;
     struct hv_flush_counters flushes;
     _Atomic uint64_t type_changes;
@@ -100,7 +100,9 @@ HV_MUST_CHECK int hv_memory_add_ram(struct hv_memory *memory, hv_gfn first, uint
  * given back to the heap, with its claim, once every vCPU has forgotten it.
  *
  * Returns 0; -EINVAL for a count of 0, a range that wraps or lies beyond the p2m, another kind;
- * -ENOMEM. Context: OUTSIDE, no lock held; waits as HV_RANK_FLUSH_WAIT.
+ * -ENOMEM; -EBUSY when a hold on code there is not given up; -ECANCELED when dying. What was done
+ * before the error stands.
+ * Context: OUTSIDE, no lock held; waits as HV_RANK_FLUSH_WAIT.
  */
 HV_MUST_CHECK int hv_memory_set_kind(struct hv_memory *memory, hv_gfn first, uint64_t count,
                                      enum hv_leaf_kind kind);

@@ -8,7 +8,8 @@
  * A change publishes the leaf, drops the p2m lock, flushes the holders, waits, and only then puts
  * the reference of the old leaf (D4).
  *
- * Invariants: (1) a RAM leaf holds one WRITABLE type reference on its frame, RAM_RO one SEALED;
+ * Invariants: (1) a RAM or ROM_OVER_RAM leaf holds the allocation's reference and one WRITABLE type
+ * reference on its frame, RAM_RO one SEALED;
  * (2) readers take what they need from one load of the leaf.
  */
 #pragma once
@@ -50,6 +51,16 @@ void hv_p2m_finish(struct hv_p2m *p2m);
 
 /** What stands at @gfn. Lock-free; any thread. Pairs with hv_p2m_set_locked(). */
 struct hv_leaf hv_p2m_lookup(const struct hv_p2m *p2m, hv_gfn gfn);
+
+/** True when something may stand in the 2 MiB around @gfn. Lock-free. */
+bool hv_p2m_covers(const struct hv_p2m *p2m, hv_gfn gfn);
+
+/** True when a frame stands behind the leaf. */
+static inline bool hv_leaf_has_frame(struct hv_leaf leaf)
+{
+    return leaf.kind == HV_LEAF_RAM || leaf.kind == HV_LEAF_RAM_RO ||
+           leaf.kind == HV_LEAF_ROM_OVER_RAM;
+}
 
 /** Make sure that hv_p2m_set_locked() on [first, first + count) cannot fail. -ENOMEM. */
 HV_MUST_CHECK int hv_p2m_prepare(struct hv_p2m *p2m, hv_gfn first, uint64_t count);

@@ -83,8 +83,7 @@ void hv_holders_flush(struct hv_holders *holders, struct hv_holder *const *vcpus
                       bool mappers, uint64_t stamp, struct hv_flush_counters *counters);
 
 /**
- * Ring @requests on every holder of @mask, and all mappers when @mappers, and wait until each is
- * OUTSIDE or has served them. Context: as hv_holders_flush().
+ * Ring @requests on every holder of @mask and wait until each is OUTSIDE or has served them: the
+ * adoption of a dirty epoch. Context: as hv_holders_flush().
  */
-void hv_holders_post(struct hv_holders *holders, struct hv_holder *const *vcpus, uint64_t mask,
-                     bool mappers, uint32_t requests);
+void hv_holders_post(struct hv_holder *const *vcpus, uint64_t mask, uint32_t requests);

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * Copies between host buffers and guest RAM: beside the engines' own accesses the only code that
+ * touches guest memory (the heap's scrub touches memory that is nobody's).
+ *
+ * A page is held by a general reference while it is read, and by a WRITABLE type reference while it
+ * is written, so that no pointer here needs a flush. vCPUs access the same bytes meanwhile: so every
+ * access is a relaxed atomic of the largest naturally aligned size, and a device's aligned 2, 4 or 8
+ * bytes are one access, never torn.
+ */
+#include "mem/memory-private.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/bits.h"
+#include "mem/arena-private.h"
+
+/* The largest power of two, up to 8, that the address is aligned to and that fits. */
+static size_t step_at(const uint8_t *guest, size_t left)
+{
+    uintptr_t aligned = (uintptr_t)guest | 8;
+    size_t step = aligned & -aligned;
+
+    while (step > left) {
+        step /= 2;
+    }
+    return step;
+}
+
+static uint64_t load_step(uint8_t *guest, size_t step)
+{
+    switch (step) {
+    case 8:
+        return hv_load_relaxed((_Atomic uint64_t *)(void *)guest);
+    case 4:
+        return hv_load_relaxed((_Atomic uint32_t *)(void *)guest);
+    case 2:
+        return hv_load_relaxed((_Atomic uint16_t *)(void *)guest);
+    default:
+        return hv_load_relaxed((_Atomic uint8_t *)guest);
+    }
+}
+
+static void store_step(uint8_t *guest, size_t step, uint64_t value)
+{
+    switch (step) {
+    case 8:
+        hv_store_relaxed((_Atomic uint64_t *)(void *)guest, value);
+        break;
+    case 4:
+        hv_store_relaxed((_Atomic uint32_t *)(void *)guest, (uint32_t)value);
+        break;
+    case 2:
+        hv_store_relaxed((_Atomic uint16_t *)(void *)guest, (uint16_t)value);
+        break;
+    default:
+        hv_store_relaxed((_Atomic uint8_t *)guest, (uint8_t)value);
+        break;
+    }
+}
+
+static void copy_bytes(uint8_t *guest, uint8_t *buffer, size_t bytes,
+                       enum hv_copy_direction direction)
+{
+    while (bytes > 0) {
+        size_t step = step_at(guest, bytes);
+
+        if (direction == HV_COPY_FROM_GUEST) {
+            hv_store_le(buffer, load_step(guest, step), (unsigned)step);
+        } else {
+            store_step(guest, step, hv_load_le(buffer, (unsigned)step));
+        }
+        guest += step;
+        buffer += step;
+        bytes -= step;
+    }
+}
+
+static bool can_copy(struct hv_leaf leaf, enum hv_copy_direction direction)
+{
+    return leaf.kind == HV_LEAF_RAM || leaf.kind == HV_LEAF_RAM_RO ||
+           leaf.kind == HV_LEAF_UNPOPULATED ||
+           (leaf.kind == HV_LEAF_ROM_OVER_RAM && direction == HV_COPY_FROM_GUEST);
+}
+
+static int check_range(struct hv_memory *memory, hv_gpa gpa, uint64_t bytes,
+                       enum hv_copy_direction direction)
+{
+    uint64_t end;
+
+    if (hv_memory_dying(memory)) {
+        return -ECANCELED;
+    }
+    if (hv_add_overflows(gpa.v, bytes, &end)) {
+        return -EINVAL;
+    }
+    for (uint64_t gfn = gpa.v >> HV_PAGE_SHIFT; gfn << HV_PAGE_SHIFT < end; gfn++) {
+        if (!can_copy(hv_p2m_lookup(&memory->p2m, (hv_gfn){gfn}), direction)) {
+            return -EINVAL;
+        }
+    }
+    return 0;
+}
+
+/*
+ * Hold what stands at @gfn. Returns 0 and the frame, or 0 and HV_MFN_NONE for a page that was never
+ * written and is only read.
+ */
+static int hold_page(struct hv_memory *memory, hv_gfn gfn, enum hv_copy_direction direction,
+                     hv_mfn *mfn_out)
+{
+    const struct hv_frame_access access = {.memory = memory};
+    struct hv_leaf leaf;
+    int err;
+
+    for (;;) {
+        leaf = hv_p2m_lookup(&memory->p2m, gfn);
+        *mfn_out = HV_MFN_NONE;
+        if (leaf.kind == HV_LEAF_UNPOPULATED) {
+            if (direction == HV_COPY_FROM_GUEST) {
+                return 0;
+            }
+            err = hv_memory_fill(memory, gfn, &leaf);
+            if (err) {
+                return err;
+            }
+        }
+        if (!can_copy(leaf, direction)) {
+            return hv_memory_dying(memory) ? -ECANCELED : -EINVAL;
+        }
+        err = hv_frame_get(memory->arena, leaf.mfn, memory->owner);
+        if (err == 0 && hv_p2m_lookup(&memory->p2m, gfn).mfn.v == leaf.mfn.v) {
+            break;
+        }
+        /* The leaf changed in between: look again. */
+        if (err == 0) {
+            hv_frame_put(memory->arena, leaf.mfn);
+        } else if (err != -ENOENT) {
+            return err;
+        }
+    }
+    if (direction == HV_COPY_TO_GUEST) {
+        err = hv_frame_type_get(memory->arena, leaf.mfn, HV_FRAME_TYPE_WRITABLE, 0, &access);
+        if (err) {
+            hv_frame_put(memory->arena, leaf.mfn);
+            return err;
+        }
+    }
+    *mfn_out = leaf.mfn;
+    return 0;
+}
+
+static int copy_in_page(struct hv_memory *memory, hv_gpa gpa, uint8_t *buffer, size_t bytes,
+                        enum hv_copy_direction direction)
+{
+    uint8_t *guest;
+    hv_mfn mfn;
+    int err = hold_page(memory, hv_gpa_to_gfn(gpa), direction, &mfn);
+
+    if (err) {
+        return err;
+    }
+    if (mfn.v == HV_MFN_NONE.v) {
+        memset(buffer, 0, bytes);
+        return 0;
+    }
+    guest = hv_arena_host(memory->arena, mfn);
+    copy_bytes(guest + hv_gpa_offset(gpa), buffer, bytes, direction);
+    if (direction == HV_COPY_TO_GUEST) {
+        hv_memory_note_write(memory, hv_gpa_to_gfn(gpa));
+        hv_frame_type_put(memory->arena, mfn);
+    }
+    hv_frame_put(memory->arena, mfn);
+    return 0;
+}
+
+int hv_memory_copy(struct hv_memory *memory, hv_gpa gpa, void *buffer, uint64_t bytes,
+                   enum hv_copy_direction direction)
+{
+    uint8_t *host = buffer;
+    int err = check_range(memory, gpa, bytes, direction);
+
+    while (!err && bytes > 0) {
+        uint64_t room = HV_PAGE_SIZE - hv_gpa_offset(gpa);
+        size_t step = bytes < room ? bytes : room;
+
+        err = copy_in_page(memory, gpa, host, step, direction);
+        host += step;
+        gpa.v += step;
+        bytes -= step;
+    }
+    return err;
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * Extents, shards and the steps between them.
+ *
+ *     RETURNED --populate--> (moving) --> OWNED | SPLIT
+ *     CLEAN --------------> (moving) --> OWNED | SPLIT
+ *     DIRTY ----scrub-----> (moving) --> OWNED | SPLIT
+ *     CLEAN | DIRTY --hv_heap_trim--> (moving) --> RETURNED
+ *     OWNED --hv_heap_free_extent--> DIRTY
+ *     OWNED | FULL --one frame freed--> SPLIT --the last one freed--> DIRTY
+ *     SPLIT --its last free frame allocated--> FULL
+ *
+ * Invariants:
+ *   (1) RETURNED, CLEAN, DIRTY and SPLIT extents stand in that list of their shard, others in none;
+ *   (2) the shard of an extent changes only while it is MOVING, in the hands of one thread;
+ *   (3) `unclaimed` is the free frames less those claimed: it falls by a claim, rises by a free, and
+ *       an allocation out of a claim leaves it alone;
+ *   (4) only MOVING extents are scrubbed, populated or returned, with no lock held.
+ */
+#pragma once
+
+#include "mem/arena-private.h"
+#include "mem/frame-private.h"
+#include "mem/heap.h"
+
+enum hv_extent_state {
+    HV_EXTENT_STATE_CLEAN, /* the lists come first, in the order of preference */
+    HV_EXTENT_STATE_RETURNED,
+    HV_EXTENT_STATE_DIRTY,
+    HV_EXTENT_STATE_SPLIT, /* some frames are free */
+    HV_EXTENT_LISTS,
+    HV_EXTENT_STATE_FULL = HV_EXTENT_LISTS, /* split, no frame is free */
+    HV_EXTENT_STATE_OWNED,
+    HV_EXTENT_STATE_MOVING,
+};
+
+#define HV_EXTENT_NIL UINT32_MAX
+
+struct hv_extent {
+    /* Guarded by the shard's lock; the MOVING ones by who moves them. */
+    uint32_t prev, next;
+    uint16_t state; /* enum hv_extent_state */
+    uint16_t shard; /* an index */
+    uint16_t free;  /* SPLIT: frames in free_map */
+    uint16_t dirty; /* SPLIT: those of them that need a scrub */
+    uint64_t stamp; /* flush time of its newest free; 0: nothing to flush before reuse */
+    uint64_t free_map[HV_EXTENT_FRAMES / 64];
+};
+
+/* Most shards: locks of disjoint data, so that destroyers of several domains do not meet. */
+#define HV_HEAP_SHARDS 8
+
+struct HV_ALIGNED(HV_CACHE_LINE) hv_shard {
+    struct hv_lock lock; /* HV_RANK_HEAP */
+    uint32_t head[HV_EXTENT_LISTS];
+    /* Written under the lock, in frames. */
+    _Atomic uint64_t clean, dirty, returned;
+};
+
+struct hv_heap {
+    /* Set at creation. */
+    struct hv_arena *arena;
+    uint32_t extent_count;
+    unsigned shard_count;
+    struct hv_extent *extents;
+    struct hv_shard *shards;
+    /* Atomic. */
+    HV_ALIGNED(HV_CACHE_LINE) _Atomic uint64_t unclaimed;
+    struct hv_flush_counters flushes; /* of reuse */
+};
+
+HV_MUST_CHECK int hv_heap_create(struct hv_arena *arena, struct hv_heap **heap_out);
+/** NULL is accepted. */
+void hv_heap_destroy(struct hv_heap *heap);
+
+/** Put an extent that is in no list into that of @state. Holds its shard's lock. */
+void hv_shard_insert_locked(struct hv_heap *heap, uint32_t extent, enum hv_extent_state state);
+/** Take it out; it is MOVING then. Holds its shard's lock. */
+void hv_shard_remove_locked(struct hv_heap *heap, uint32_t extent);
+
+/** The shard an owner allocates from first. */
+unsigned hv_heap_home(const struct hv_heap *heap, uint16_t owner);
+
+/**
+ * Take a free whole extent, from shard @home or else another's; it belongs to @home then.
+ * HV_EXTENT_NIL when there is none. *was_out is the list it stood in.
+ */
+uint32_t hv_heap_take_extent(struct hv_heap *heap, unsigned home, enum hv_extent_state *was_out);
+/** As above, but one that has host memory: no RETURNED one. */
+uint32_t hv_heap_take_backed_extent(struct hv_heap *heap, unsigned home,
+                                    enum hv_extent_state *was_out);
+/** Put a MOVING extent into a list. */
+void hv_heap_give_extent(struct hv_heap *heap, uint32_t extent, enum hv_extent_state state);
+
+/** A MOVING extent: make it zero and backed by host memory. -ENOMEM: it is back in its list. */
+HV_MUST_CHECK int hv_heap_make_ready(struct hv_heap *heap, uint32_t extent,
+                                     enum hv_extent_state was);
+/** Zero one frame that is in nobody's hands but the caller's. */
+void hv_heap_scrub_frame(struct hv_heap *heap, hv_mfn mfn);
+/** Have mappers forget what they knew of frames freed at @stamp or before; 0: nothing to do. */
+void hv_heap_flush_reused(struct hv_heap *heap, uint64_t stamp);
+
+static inline hv_mfn hv_extent_first(uint32_t extent)
+{
+    return (hv_mfn){(uint64_t)extent * HV_EXTENT_FRAMES};
+}

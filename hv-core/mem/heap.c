@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Shards, their lists of extents, claims. Allocation is in heap-alloc.c, freeing in heap-free.c. */
+#include "mem/heap-private.h"
+
+#include <errno.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+
+/* The first shards' worth of extents each, so that a small arena has no empty shard. */
+static unsigned shards_for(uint32_t extents)
+{
+    return extents < HV_HEAP_SHARDS ? extents : HV_HEAP_SHARDS;
+}
+
+static void shard_init(struct hv_shard *shard, unsigned index)
+{
+    hv_lock_init(&shard->lock, HV_RANK_HEAP, "mem.heap.shard", index);
+    for (unsigned i = 0; i < HV_EXTENT_LISTS; i++) {
+        shard->head[i] = HV_EXTENT_NIL;
+    }
+}
+
+/* Deal the extents out in runs, and insert backwards so that each list begins with its lowest. */
+static void deal_extents(struct hv_heap *heap)
+{
+    for (uint32_t i = heap->extent_count; i-- > 0;) {
+        struct hv_extent *extent = &heap->extents[i];
+        struct hv_shard *shard;
+
+        extent->shard = (uint16_t)((uint64_t)i * heap->shard_count / heap->extent_count);
+        extent->state = HV_EXTENT_STATE_MOVING;
+        shard = &heap->shards[extent->shard];
+        hv_lock_take(&shard->lock);
+        hv_shard_insert_locked(heap, i, HV_EXTENT_STATE_RETURNED);
+        hv_lock_drop(&shard->lock);
+    }
+}
+
+int hv_heap_create(struct hv_arena *arena, struct hv_heap **heap_out)
+{
+    struct hv_heap *heap = hv_alloc_aligned(_Alignof(struct hv_heap), sizeof(*heap));
+
+    *heap_out = NULL;
+    if (!heap) {
+        return -ENOMEM;
+    }
+    heap->arena = arena;
+    heap->extent_count = (uint32_t)(arena->frame_count / HV_EXTENT_FRAMES);
+    heap->shard_count = shards_for(heap->extent_count);
+    heap->extents = hv_alloc(heap->extent_count, sizeof(*heap->extents));
+    heap->shards =
+        hv_alloc_aligned(_Alignof(struct hv_shard), heap->shard_count * sizeof(*heap->shards));
+    if (!heap->extents || !heap->shards) {
+        hv_free(heap->extents);
+        hv_free(heap->shards);
+        hv_free(heap);
+        return -ENOMEM;
+    }
+    for (unsigned i = 0; i < heap->shard_count; i++) {
+        shard_init(&heap->shards[i], i);
+    }
+    deal_extents(heap);
+    hv_store_relaxed(&heap->unclaimed, arena->frame_count);
+    *heap_out = heap;
+    return 0;
+}
+
+void hv_heap_destroy(struct hv_heap *heap)
+{
+    if (!heap) {
+        return;
+    }
+    for (unsigned i = 0; i < heap->shard_count; i++) {
+        hv_lock_finish(&heap->shards[i].lock);
+    }
+    hv_free(heap->shards);
+    hv_free(heap->extents);
+    hv_free(heap);
+}
+
+/* Frames of the extent that a list counts, by list. */
+static void count_extent(struct hv_shard *shard, const struct hv_extent *extent,
+                         enum hv_extent_state list, uint64_t sign)
+{
+    if (list == HV_EXTENT_STATE_CLEAN) {
+        hv_count(&shard->clean, sign * HV_EXTENT_FRAMES);
+    } else if (list == HV_EXTENT_STATE_RETURNED) {
+        hv_count(&shard->returned, sign * HV_EXTENT_FRAMES);
+    } else if (list == HV_EXTENT_STATE_DIRTY) {
+        hv_count(&shard->dirty, sign * HV_EXTENT_FRAMES);
+    } else {
+        hv_count(&shard->clean, sign * (uint64_t)(extent->free - extent->dirty));
+        hv_count(&shard->dirty, sign * (uint64_t)extent->dirty);
+    }
+}
+
+void hv_shard_insert_locked(struct hv_heap *heap, uint32_t index, enum hv_extent_state state)
+{
+    struct hv_extent *extent = &heap->extents[index];
+    struct hv_shard *shard = &heap->shards[extent->shard];
+    uint32_t *head = &shard->head[state];
+
+    hv_lock_assert_held(&shard->lock);
+    HV_ASSERT(extent->state >= HV_EXTENT_LISTS && state < HV_EXTENT_LISTS);
+    extent->state = (uint16_t)state;
+    extent->prev = HV_EXTENT_NIL;
+    extent->next = *head;
+    if (extent->next != HV_EXTENT_NIL) {
+        heap->extents[extent->next].prev = index;
+    }
+    *head = index;
+    count_extent(shard, extent, state, 1);
+}
+
+void hv_shard_remove_locked(struct hv_heap *heap, uint32_t index)
+{
+    struct hv_extent *extent = &heap->extents[index];
+    struct hv_shard *shard = &heap->shards[extent->shard];
+
+    hv_lock_assert_held(&shard->lock);
+    HV_ASSERT(extent->state < HV_EXTENT_LISTS);
+    count_extent(shard, extent, (enum hv_extent_state)extent->state, UINT64_MAX);
+    if (extent->prev != HV_EXTENT_NIL) {
+        heap->extents[extent->prev].next = extent->next;
+    } else {
+        shard->head[extent->state] = extent->next;
+    }
+    if (extent->next != HV_EXTENT_NIL) {
+        heap->extents[extent->next].prev = extent->prev;
+    }
+    extent->state = HV_EXTENT_STATE_MOVING;
+}
+
+unsigned hv_heap_home(const struct hv_heap *heap, uint16_t owner)
+{
+    return owner % heap->shard_count;
+}
+
+/* The first extent of the first of @lists that has one. */
+static uint32_t take_of_lists(struct hv_heap *heap, unsigned home,
+                              const enum hv_extent_state *lists, size_t count,
+                              enum hv_extent_state *was_out)
+{
+    for (unsigned i = 0; i < heap->shard_count; i++) {
+        struct hv_shard *shard = &heap->shards[(home + i) % heap->shard_count];
+        uint32_t index = HV_EXTENT_NIL;
+
+        hv_lock_take(&shard->lock);
+        for (size_t k = 0; k < count && index == HV_EXTENT_NIL; k++) {
+            index = shard->head[lists[k]];
+            *was_out = lists[k];
+        }
+        if (index != HV_EXTENT_NIL) {
+            hv_shard_remove_locked(heap, index);
+        }
+        hv_lock_drop(&shard->lock);
+        if (index != HV_EXTENT_NIL) {
+            heap->extents[index].shard = (uint16_t)home;
+            return index;
+        }
+    }
+    return HV_EXTENT_NIL;
+}
+
+uint32_t hv_heap_take_extent(struct hv_heap *heap, unsigned home, enum hv_extent_state *was_out)
+{
+    static const enum hv_extent_state lists[] = {
+        HV_EXTENT_STATE_CLEAN,
+        HV_EXTENT_STATE_RETURNED,
+        HV_EXTENT_STATE_DIRTY,
+    };
+
+    return take_of_lists(heap, home, lists, HV_ARRAY_LEN(lists), was_out);
+}
+
+uint32_t hv_heap_take_backed_extent(struct hv_heap *heap, unsigned home,
+                                    enum hv_extent_state *was_out)
+{
+    static const enum hv_extent_state lists[] = {
+        HV_EXTENT_STATE_CLEAN,
+        HV_EXTENT_STATE_DIRTY,
+    };
+
+    return take_of_lists(heap, home, lists, HV_ARRAY_LEN(lists), was_out);
+}
+
+void hv_heap_give_extent(struct hv_heap *heap, uint32_t extent, enum hv_extent_state state)
+{
+    struct hv_shard *shard = &heap->shards[heap->extents[extent].shard];
+
+    hv_lock_take(&shard->lock);
+    hv_shard_insert_locked(heap, extent, state);
+    hv_lock_drop(&shard->lock);
+}
+
+int hv_heap_claim(struct hv_heap *heap, uint64_t frames)
+{
+    uint64_t unclaimed = hv_load_seq(&heap->unclaimed);
+
+    if (frames == 0 || frames > heap->arena->frame_count) {
+        return -EINVAL;
+    }
+    do {
+        if (unclaimed < frames) {
+            return -ENOMEM;
+        }
+    } while (!hv_cas_weak_seq(&heap->unclaimed, &unclaimed, unclaimed - frames));
+    return 0;
+}
+
+void hv_heap_unclaim(struct hv_heap *heap, uint64_t frames)
+{
+    hv_add_seq(&heap->unclaimed, frames);
+}
+
+void hv_heap_get_info(const struct hv_heap *heap, struct hv_heap_info *info_out)
+{
+    uint64_t unclaimed = hv_load_relaxed(&heap->unclaimed);
+
+    *info_out = (struct hv_heap_info){.total_frames = heap->arena->frame_count};
+    for (unsigned i = 0; i < heap->shard_count; i++) {
+        info_out->clean_frames += hv_load_relaxed(&heap->shards[i].clean);
+        info_out->dirty_frames += hv_load_relaxed(&heap->shards[i].dirty);
+        info_out->returned_frames += hv_load_relaxed(&heap->shards[i].returned);
+    }
+    info_out->free_frames =
+        info_out->clean_frames + info_out->dirty_frames + info_out->returned_frames;
+    /* Read apart from the counters: an allocation in between must not make it negative. */
+    if (info_out->free_frames > unclaimed) {
+        info_out->claimed_frames = info_out->free_frames - unclaimed;
+    }
+}

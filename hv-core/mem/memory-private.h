@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Parts of a domain's memory that its files share. */
+#pragma once
+
+#include "mem/frame-private.h"
+#include "mem/memory.h"
+
+/** The domain's TLBs that may hold entries, but for the caller's own, @self (may be NULL). */
+static inline uint64_t hv_memory_flush_mask(const struct hv_memory *memory,
+                                            const struct hv_holder *self)
+{
+    /* Pairs with hv_memory_mark_dirty(). */
+    uint64_t mask = hv_load_seq(&memory->dirty_mask);
+
+    return self ? mask & ~((uint64_t)1 << self->index) : mask;
+}
+
+/**
+ * Take @frame WRITABLE although it is sealed as CODE: have its blocks revoked, new seals refused
+ * meanwhile. Errors as hv_frame_type_take(). Context: no lock held.
+ */
+HV_MUST_CHECK int hv_memory_take_from_code(struct hv_memory *memory, struct hv_frame *frame,
+                                           bool foreign, struct hv_frame_taken *taken_out);
+
+/** No new seal from here on, and none half done, until hv_memory_allow_seals(). Counted. */
+void hv_memory_refuse_seals(struct hv_memory *memory);
+void hv_memory_allow_seals(struct hv_memory *memory);
+
+/**
+ * Have the blocks of a page revoked until it is no longer sealed as CODE. Seals are refused.
+ * -EBUSY when a hold stays. Context: no lock held, no change of the extent begun.
+ */
+HV_MUST_CHECK int hv_memory_revoke_code(struct hv_memory *memory, hv_gfn gfn);
+
+/** True when the memory takes no more allocations. Locks: HV_RANK_PAGE_ALLOC. */
+bool hv_memory_dying(struct hv_memory *memory);
+
+/* One extent of gfns under change: filled, or given another kind. Lives on the changer's stack. */
+struct hv_memory_change {
+    struct hv_list link;
+    uint64_t extent;
+};
+
+/**
+ * Have the extent for oneself, waiting for another's change. -ECANCELED when dying.
+ * Context: OUTSIDE, no lock held.
+ */
+HV_MUST_CHECK int hv_memory_change_begin(struct hv_memory *memory, struct hv_memory_change *change,
+                                         uint64_t extent);
+void hv_memory_change_end(struct hv_memory *memory, struct hv_memory_change *change);
+
+/** Wait until no extent is under change. The memory is dying, so that none begins. */
+void hv_memory_await_changes(struct hv_memory *memory);

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * Pages with code: RAM to RAM_RO and back, by put and get of the leaf's type reference under the
+ * p2m lock, and the waits outside it.
+ *
+ *     RAM    {WRITABLE, 1}          --seal-->    RAM_RO {SEALED(CODE), 1 of the leaf + holds}
+ *     RAM_RO {SEALED(CODE), 1 + 1}  --unseal-->  RAM    {WRITABLE, 1}
+ */
+#include "mem/memory-private.h"
+
+#include <errno.h>
+
+#include "base/assert.h"
+#include "base/clock.h"
+#include "mem/arena-private.h"
+
+/* A revocation asks again this often when a block in the making does not give up its hold by
+ * itself, and gives up after a second: whoever holds the seal is no block cache. */
+#define REVOKE_AGAIN_NS HV_NS_PER_MS
+#define REVOKE_TRIES    1000
+
+/* Give the leaf's frame the other type. True when it has it; its put and get are one step to
+ * whoever changes leaves, but a getter of a type without a leaf may come between. */
+static bool swap_type_locked(struct hv_memory *memory, hv_mfn mfn, enum hv_frame_type type,
+                             unsigned reason, struct hv_frame_taken *taken_out)
+{
+    struct hv_frame *frame = hv_arena_frame(memory->arena, mfn);
+    bool writable = type == HV_FRAME_TYPE_WRITABLE;
+    enum hv_frame_type before = writable ? HV_FRAME_TYPE_SEALED : HV_FRAME_TYPE_WRITABLE;
+    struct hv_frame_taken again;
+
+    hv_lock_assert_held(&memory->p2m.lock);
+    hv_frame_type_put(memory->arena, mfn);
+    for (;;) {
+        if (hv_frame_type_take(frame, type, reason, false, taken_out) == 0) {
+            return true;
+        }
+        if (hv_frame_type_take(frame, before, writable ? HV_SEAL_CODE : 0, false, &again) == 0) {
+            /* Who came between holds it as what it was, so this was no change. */
+            HV_ASSERT(again.how != HV_FRAME_HOW_CHANGED);
+            return false;
+        }
+    }
+}
+
+static int seal_ram_locked(struct hv_memory *memory, hv_gfn gfn, hv_mfn mfn,
+                           struct hv_frame_taken *taken_out)
+{
+    struct hv_frame *frame = hv_arena_frame(memory->arena, mfn);
+    struct hv_frame_taken hold;
+
+    if (hv_frame_type_references(frame) != 1) {
+        return -EBUSY; /* pinned, or being written by a device or a mapper */
+    }
+    /* Before the type changes: whoever fills from now on gets a read-only entry (D1). */
+    (void)hv_p2m_set_locked(&memory->p2m, gfn, (struct hv_leaf){HV_LEAF_RAM_RO, mfn});
+    if (!swap_type_locked(memory, mfn, HV_FRAME_TYPE_SEALED, HV_SEAL_CODE, taken_out)) {
+        (void)hv_p2m_set_locked(&memory->p2m, gfn, (struct hv_leaf){HV_LEAF_RAM, mfn});
+        return -EBUSY;
+    }
+    return hv_frame_type_take(frame, HV_FRAME_TYPE_SEALED, HV_SEAL_CODE, false, &hold);
+}
+
+int hv_memory_seal_code(struct hv_memory *memory, hv_gfn gfn, const struct hv_holder *self)
+{
+    const struct hv_frame_access access = {.memory = memory, .self = self};
+    struct hv_frame_taken taken = {.how = HV_FRAME_HOW_SAME};
+    struct hv_frame *frame = NULL;
+    struct hv_leaf leaf;
+    int err;
+
+    hv_lock_check_wait(HV_RANK_FLUSH_WAIT, "seal of a code page");
+    hv_lock_take(&memory->p2m.lock);
+    leaf = hv_p2m_lookup(&memory->p2m, gfn);
+    if (leaf.kind == HV_LEAF_ROM_OVER_RAM) {
+        err = 0;
+    } else if (leaf.kind != HV_LEAF_RAM && leaf.kind != HV_LEAF_RAM_RO) {
+        err = -ENOENT;
+    } else if (hv_load_seq(&memory->write_wanted) > 0) {
+        err = -EBUSY;
+    } else if (leaf.kind == HV_LEAF_RAM_RO) {
+        frame = hv_arena_frame(memory->arena, leaf.mfn);
+        err = hv_frame_type_take(frame, HV_FRAME_TYPE_SEALED, HV_SEAL_CODE, false, &taken);
+    } else {
+        frame = hv_arena_frame(memory->arena, leaf.mfn);
+        err = seal_ram_locked(memory, gfn, leaf.mfn, &taken);
+    }
+    hv_lock_drop(&memory->p2m.lock);
+    if (!err && frame) {
+        hv_frame_type_settle(memory->arena, frame, &taken, &access);
+    }
+    return err;
+}
+
+void hv_memory_unseal_code(struct hv_memory *memory, hv_gfn gfn)
+{
+    const struct hv_frame_access access = {.memory = memory};
+    struct hv_frame_taken taken;
+    struct hv_frame *frame;
+    struct hv_leaf leaf;
+
+    hv_lock_take(&memory->p2m.lock);
+    leaf = hv_p2m_lookup(&memory->p2m, gfn);
+    if (leaf.kind == HV_LEAF_RAM_RO) {
+        frame = hv_arena_frame(memory->arena, leaf.mfn);
+        if (hv_frame_type_references(frame) > 1) {
+            hv_frame_type_put(memory->arena, leaf.mfn);
+        }
+        if (hv_frame_type_references(frame) == 1 && hv_frame_revocable(frame) &&
+            swap_type_locked(memory, leaf.mfn, HV_FRAME_TYPE_WRITABLE, 0, &taken)) {
+            /* From CODE there is nothing to flush, so this does not wait. */
+            HV_ASSERT(!hv_frame_type_must_flush(&taken));
+            hv_frame_type_settle(memory->arena, frame, &taken, &access);
+            (void)hv_p2m_set_locked(&memory->p2m, gfn, (struct hv_leaf){HV_LEAF_RAM, leaf.mfn});
+        }
+    }
+    hv_lock_drop(&memory->p2m.lock);
+    hv_event_signal(&memory->changed);
+}
+
+void hv_memory_refuse_seals(struct hv_memory *memory)
+{
+    hv_add_seq(&memory->write_wanted, 1);
+    /* A seal that did not see it is under the lock: wait until its change is done. */
+    hv_lock_take(&memory->p2m.lock);
+    hv_lock_drop(&memory->p2m.lock);
+}
+
+void hv_memory_allow_seals(struct hv_memory *memory)
+{
+    hv_sub_seq(&memory->write_wanted, 1);
+}
+
+static bool sealed_as_code(const struct hv_memory *memory, hv_gfn gfn)
+{
+    struct hv_leaf leaf = hv_p2m_lookup(&memory->p2m, gfn);
+
+    return leaf.kind == HV_LEAF_RAM_RO &&
+           hv_frame_revocable(hv_arena_frame(memory->arena, leaf.mfn));
+}
+
+int hv_memory_revoke_code(struct hv_memory *memory, hv_gfn gfn)
+{
+    hv_lock_check_wait(HV_RANK_FLUSH_WAIT, "revoking of code");
+    HV_ASSERT(hv_load_seq(&memory->write_wanted) > 0);
+    if (!memory->hooks || !memory->hooks->revoke_code) {
+        return sealed_as_code(memory, gfn) ? -EBUSY : 0;
+    }
+    for (int i = 0; i < REVOKE_TRIES && sealed_as_code(memory, gfn); i++) {
+        uint32_t ticket = hv_event_listen(&memory->changed);
+
+        memory->hooks->revoke_code(memory->hook_context, gfn);
+        if (!sealed_as_code(memory, gfn)) {
+            hv_event_cancel(&memory->changed);
+            return 0;
+        }
+        hv_event_wait(&memory->changed, ticket, hv_ns_add(hv_clock_host_now(), REVOKE_AGAIN_NS));
+    }
+    return sealed_as_code(memory, gfn) ? -EBUSY : 0;
+}
+
+int hv_memory_take_from_code(struct hv_memory *memory, struct hv_frame *frame, bool foreign,
+                             struct hv_frame_taken *taken_out)
+{
+    int err;
+
+    hv_memory_refuse_seals(memory);
+    err = hv_memory_revoke_code(memory, hv_frame_gfn(frame));
+    if (!err) {
+        err = hv_frame_type_take(frame, HV_FRAME_TYPE_WRITABLE, 0, foreign, taken_out);
+    }
+    hv_memory_allow_seals(memory);
+    return err;
+}
