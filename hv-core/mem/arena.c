@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The arena: address range, frame table, heap and holders, made and unmade together. */
-#include "mem/arena-private.h"
+#include "mem/arena.h"
 
 #include <errno.h>
 #include <sys/mman.h>
@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/bits.h"
+#include "mem/arena-private.h"
 #include "mem/heap-private.h"
 
 /* Frames are named by 32-bit indices in lists. */

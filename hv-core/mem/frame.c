@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* General references, owners and pins: the count word of a frame. Types are in frame-type.c. */
-#include "mem/frame-private.h"
+#include "mem/frame.h"
 
 #include <errno.h>
 
 #include "base/assert.h"
 #include "base/bits.h"
 #include "mem/arena.h"
+#include "mem/frame-private.h"
 #include "mem/heap.h"
 
 #define OWNER_SHIFT 48

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Shards, their lists of extents, claims. Allocation is in heap-alloc.c, freeing in heap-free.c. */
-#include "mem/heap-private.h"
+#include "mem/heap.h"
 
 #include <errno.h>
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "mem/heap-private.h"
 
 /* The first shards' worth of extents each, so that a small arena has no empty shard. */
 static unsigned shards_for(uint32_t extents)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A domain's memory: made, declared as RAM or devices, flushed. */
-#include "mem/memory-private.h"
+#include "mem/memory.h"
 
 #include <errno.h>
 
@@ -8,6 +8,7 @@
 #include "base/bits.h"
 #include "mem/arena-private.h"
 #include "mem/heap.h"
+#include "mem/memory-private.h"
 
 /* Devices and holes below it are covered by the p2m whatever the size of the RAM. */
 #define MEMORY_LOW_FRAMES (4 * HV_GIB / HV_PAGE_SIZE)

@@ -6,10 +6,11 @@
  * `flushed` > stamp has no entry from before the stamp is an argument over all of them at once
  * (tests/model/stamp.pml).
  */
-#include "mem/tlb-holder-private.h"
+#include "mem/tlb-holder.h"
 
 #include "base/assert.h"
 #include "base/bits.h"
+#include "mem/tlb-holder-private.h"
 
 void hv_holders_init(struct hv_holders *holders)
 {
