@@ -293,7 +293,7 @@ static void soft_settle_flags(const struct soft_prefixes *prefixes, struct soft_
  */
 static bool soft_numbers_valid(const struct soft_encoding *encoding, const struct soft_insn *insn)
 {
-    unsigned reg = (insn->modrm >> 3 & 7u) | (insn->rex & SOFT_REX_R) << 1;
+    unsigned reg = (insn->modrm >> 3 & 7u) | (insn->rex & (unsigned)SOFT_REX_R) << 1;
 
     if ((encoding->rules & SOFT_RULE_VSIB) &&
         ((insn->modrm & 7) != SOFT_RM_SIB || insn->address_bytes == 2))
