@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Read-modify-write, device accesses with restart and replay, exclusive accesses. */
+/* Read-modify-write, and device accesses with restart and replay. */
 #include "engine/soft/access.h"
 
-#include "lib/threads.h"
 #include "soft-guest.h"
 
 #define DEVICE  UINT64_C(0x40000)
@@ -279,96 +278,6 @@ static void test_replay_full(void)
     guest_destroy(guest);
 }
 
-/*
- * Two vCPUs increment a counter across a page's edge under LOCK; a third reads and writes it by
- * plain accesses, several to a "block". No increment is lost only when a block and an exclusive
- * access exclude each other.
- */
-#define ROUNDS 2000u
-#define SHARED (SCRATCH + HV_PAGE_SIZE - 3)
-
-/* A block's edge, as the interpreter has it. */
-static void edge(struct hv_engine_vcpu *vcpu)
-{
-    if (hv_load_relaxed(&vcpu->bell->exit_request)) {
-        soft_serve(vcpu, hv_doorbell_take(vcpu->bell));
-        hv_doorbell_acknowledge(vcpu->bell);
-    }
-}
-
-struct crowd {
-    struct guest *guest;
-    _Atomic unsigned failures;
-};
-
-static void run_locked(struct hv_engine_vcpu *vcpu, struct crowd *crowd)
-{
-    for (unsigned i = 0; i < ROUNDS; i++) {
-        void *place;
-
-        if (soft_rmw_begin(vcpu, SHARED, 8, true, &place)) {
-            hv_add_seq(&crowd->failures, 1);
-            break;
-        }
-        hv_store_le(place, hv_load_le(place, 8) + 1, 8);
-        if (soft_rmw_commit(vcpu)) {
-            hv_add_seq(&crowd->failures, 1);
-        }
-        edge(vcpu);
-        if (i % 64 == 63) {
-            guest_reenter(crowd->guest, vcpu->index);
-        }
-    }
-}
-
-static void run_plain(struct hv_engine_vcpu *vcpu, struct crowd *crowd)
-{
-    for (unsigned i = 0; i < ROUNDS; i++) {
-        for (unsigned j = 0; j < 4; j++) {
-            uint64_t value;
-
-            if (soft_read_slow(vcpu, SHARED, 8, &value) ||
-                soft_write_slow(vcpu, SHARED, 8, value + 1)) {
-                hv_add_seq(&crowd->failures, 1);
-            }
-        }
-        edge(vcpu);
-    }
-}
-
-static void run_vcpu(unsigned index, void *context)
-{
-    struct crowd *crowd = context;
-    struct hv_engine_vcpu *vcpu = &crowd->guest->vcpu[index];
-
-    if (index < 2) {
-        run_locked(vcpu, crowd);
-    } else {
-        run_plain(vcpu, crowd);
-    }
-    hv_doorbell_leave(vcpu->bell);
-}
-
-static void test_exclusive(void)
-{
-    struct guest *guest = guest_create();
-    struct crowd crowd = {.guest = guest};
-    uint64_t value;
-
-    for (unsigned i = 1; i < GUEST_VCPUS; i++) {
-        guest_add_vcpu(guest, i);
-    }
-    for (unsigned i = 0; i < GUEST_VCPUS; i++) {
-        guest_long_mode(guest, i);
-    }
-    threads_run(GUEST_VCPUS, run_vcpu, &crowd);
-    TAP_EQ(hv_load_seq(&crowd.failures), 0);
-    guest_reenter(guest, 0);
-    TAP_EQ(soft_read_slow(&guest->vcpu[0], SHARED, 8, &value), 0);
-    TAP_EQ(value, 2 * ROUNDS + 4 * ROUNDS);
-    guest_destroy(guest);
-}
-
 int main(int argc, char **argv)
 {
     static const struct tap_case cases[] = {
@@ -381,7 +290,6 @@ int main(int argc, char **argv)
         {"engine.rmw.replay", test_replay},
         {"engine.rmw.forced-exits", test_forced_exits},
         {"engine.rmw.replay-full", test_replay_full},
-        {"engine.rmw.exclusive", test_exclusive},
     };
     return tap_run(argc, argv, cases, HV_ARRAY_LEN(cases));
 }
