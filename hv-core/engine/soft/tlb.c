@@ -177,6 +177,7 @@ int soft_tlbs_create(struct hv_engine_vcpu *vcpu)
     struct soft_tlbs *tlbs = hv_alloc(1, sizeof(*tlbs));
     int result = 0;
 
+    vcpu->tlbs = tlbs;
     if (!tlbs) {
         return -ENOMEM;
     }
@@ -185,7 +186,6 @@ int soft_tlbs_create(struct hv_engine_vcpu *vcpu)
             result = soft_tlb_table_create(&tlbs->table[mode][kind], SOFT_TLB_ENTRIES_MIN);
         }
     }
-    vcpu->tlbs = tlbs;
     if (result) {
         soft_tlbs_destroy(vcpu);
         return result;

@@ -28,8 +28,7 @@ static inline void guest_set_leaf(struct guest *guest, uint64_t gpa, enum hv_lea
 static inline void guest_create_memory(struct guest *guest)
 {
     guest->arena = calloc(1, sizeof(*guest->arena));
-    guest->arena->ram = aligned_alloc(HV_PAGE_SIZE, GUEST_BYTES + 4 * HV_MIB);
-    memset(guest->arena->ram, 0, GUEST_BYTES + 4 * HV_MIB);
+    guest->arena->ram = calloc(1, GUEST_BYTES + 4 * HV_MIB);
     for (uint64_t gfn = GUEST_FRAMES; gfn < GUEST_FRAMES + 1024; gfn++) {
         guest_set_leaf(guest, gfn * HV_PAGE_SIZE, HV_LEAF_UNPOPULATED);
     }

@@ -1,0 +1,540 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The TLB's tables: flushes by what they must and need not drop, ids, large pages, sizes, views. */
+#include "engine/soft/tlb-private.h"
+
+#include "base/alloc.h"
+
+#include "soft-guest.h"
+
+#define SCRATCH UINT64_C(0x50000)
+
+static void *known(const struct hv_engine_vcpu *vcpu, enum soft_tlb_kind kind, uint64_t gva)
+{
+    return soft_tlb_lookup(&vcpu->view[kind], vcpu->tlb_id, gva, 1);
+}
+
+static uint64_t fills(const struct hv_engine_vcpu *vcpu)
+{
+    return hv_load_relaxed(&vcpu->counters.tlb_fills);
+}
+
+/* How many walks a read at @gva costs. */
+static uint64_t walks(struct hv_engine_vcpu *vcpu, uint64_t gva)
+{
+    uint64_t before = fills(vcpu);
+    uint64_t value;
+
+    if (soft_read_slow(vcpu, gva, 1, &value)) {
+        return UINT64_MAX;
+    }
+    return fills(vcpu) - before;
+}
+
+static struct guest *guest_with_pcids(void)
+{
+    struct guest *guest = guest_create();
+
+    guest_long_mode(guest, 0);
+    guest->cpu[0].cr4 |= HV_CR4_PCIDE;
+    soft_tlb_set_mode(&guest->vcpu[0]);
+    return guest;
+}
+
+static void test_lookup(void)
+{
+    struct guest *guest = guest_create();
+    struct hv_engine_vcpu *vcpu = &guest->vcpu[0];
+    const struct soft_tlb_view *view = &vcpu->view[SOFT_TLB_READ];
+
+    guest_long_mode(guest, 0);
+    TAP_OK(!known(vcpu, SOFT_TLB_READ, SCRATCH));
+    TAP_EQ(walks(vcpu, SCRATCH + 8), 1);
+    TAP_EQ((uintptr_t)known(vcpu, SOFT_TLB_READ, SCRATCH + 0x123),
+           (uintptr_t)guest_host(guest, SCRATCH + 0x123));
+    TAP_OK(soft_tlb_lookup(view, vcpu->tlb_id, SCRATCH + 0xff8, 8));
+    TAP_OK(!soft_tlb_lookup(view, vcpu->tlb_id, SCRATCH + 0xff9, 8));
+    TAP_OK(!known(vcpu, SOFT_TLB_WRITE, SCRATCH));
+    TAP_OK(!known(vcpu, SOFT_TLB_READ, SCRATCH + SOFT_TLB_ENTRIES_MIN * HV_PAGE_SIZE));
+    TAP_EQ(walks(vcpu, SCRATCH + 8), 0);
+    guest_destroy(guest);
+}
+
+static void test_flush_page(void)
+{
+    struct guest *guest = guest_create();
+    struct hv_engine_vcpu *vcpu = &guest->vcpu[0];
+
+    guest_long_mode(guest, 0);
+    TAP_EQ(walks(vcpu, SCRATCH), 1);
+    TAP_EQ(walks(vcpu, SCRATCH + HV_PAGE_SIZE), 1);
+    soft_tlb_flush_page(vcpu, (hv_gva){SCRATCH + 5});
+    TAP_EQ(walks(vcpu, SCRATCH + HV_PAGE_SIZE), 0);
+    TAP_EQ(walks(vcpu, SCRATCH), 1);
+    guest_destroy(guest);
+}
+
+static void test_global(void)
+{
+    struct guest *guest = guest_create();
+    struct hv_engine_vcpu *vcpu = &guest->vcpu[0];
+    uint64_t global = SCRATCH + HV_PAGE_SIZE;
+
+    guest_long_mode(guest, 0);
+    guest_map(guest, global, global | PTE_TABLE | PTE_G);
+    TAP_EQ(walks(vcpu, SCRATCH), 1);
+    TAP_EQ(walks(vcpu, global), 1);
+    soft_tlb_flush_non_global(vcpu);
+    TAP_OK(!known(vcpu, SOFT_TLB_READ, global));
+    TAP_EQ(walks(vcpu, SCRATCH), 1);
+    TAP_EQ(walks(vcpu, global), 0);
+    TAP_OK(known(vcpu, SOFT_TLB_READ, global));
+    /* A right that was never looked up is not there: the page may be clean. */
+    TAP_EQ(soft_write_slow(vcpu, global, 1, 1), 0);
+    TAP_EQ(guest_entry(guest, global) & PTE_D, PTE_D);
+
+    /* INVLPG drops it in every address space and in the second level. */
+    soft_tlb_flush_non_global(vcpu);
+    soft_tlb_flush_page(vcpu, (hv_gva){global});
+    TAP_EQ(walks(vcpu, global), 1);
+    soft_tlb_flush_all(vcpu);
+    TAP_EQ(walks(vcpu, global), 1);
+    /* Without CR4.PGE there are no global pages. */
+    guest->cpu[0].cr4 &= ~(uint64_t)HV_CR4_PGE;
+    soft_tlb_set_mode(vcpu);
+    TAP_EQ(walks(vcpu, global), 1);
+    soft_tlb_flush_non_global(vcpu);
+    TAP_EQ(walks(vcpu, global), 1);
+    guest_destroy(guest);
+}
+
+static void test_pcids(void)
+{
+    struct guest *guest = guest_with_pcids();
+    struct hv_engine_vcpu *vcpu = &guest->vcpu[0];
+    uint64_t global = SCRATCH + HV_PAGE_SIZE;
+    uint64_t other = SCRATCH + 2 * HV_PAGE_SIZE; /* one slot is not for two address spaces */
+
+    guest_map(guest, global, global | PTE_TABLE | PTE_G);
+    TAP_EQ(walks(vcpu, SCRATCH), 1);
+    TAP_EQ(walks(vcpu, global), 1);
+    soft_tlb_switch_pcid(vcpu, 7, true);
+    TAP_OK(!known(vcpu, SOFT_TLB_READ, SCRATCH));
+    TAP_EQ(walks(vcpu, other), 1);
+    TAP_EQ(walks(vcpu, global), 0);
+    soft_tlb_switch_pcid(vcpu, 0, true);
+    TAP_EQ(walks(vcpu, SCRATCH), 0);
+    TAP_OK(!known(vcpu, SOFT_TLB_READ, other));
+    soft_tlb_switch_pcid(vcpu, 7, true);
+    TAP_EQ(walks(vcpu, other), 0);
+    /* Not kept: bit 63 of CR3 was clear. */
+    soft_tlb_switch_pcid(vcpu, 0, false);
+    TAP_EQ(walks(vcpu, SCRATCH), 1);
+    TAP_EQ(walks(vcpu, global), 0);
+    /* INVPCID of another and of the current one. */
+    soft_tlb_flush_pcid(vcpu, 7);
+    TAP_EQ(walks(vcpu, SCRATCH), 0);
+    soft_tlb_switch_pcid(vcpu, 7, true);
+    TAP_EQ(walks(vcpu, other), 1);
+    soft_tlb_flush_pcid(vcpu, 7);
+    TAP_EQ(walks(vcpu, other), 1);
+    /* All contexts but global. */
+    soft_tlb_flush_non_global(vcpu);
+    TAP_EQ(walks(vcpu, global), 0);
+    soft_tlb_switch_pcid(vcpu, 0, true);
+    TAP_EQ(walks(vcpu, SCRATCH), 1);
+
+    /* A global page that was entered under another PCID goes by INVLPG, too. */
+    soft_tlb_switch_pcid(vcpu, 7, true);
+    TAP_EQ(walks(vcpu, global), 0);
+    soft_tlb_switch_pcid(vcpu, 0, true);
+    soft_tlb_flush_page(vcpu, (hv_gva){global});
+    soft_tlb_switch_pcid(vcpu, 7, true);
+    TAP_EQ(walks(vcpu, global), 1);
+    guest_destroy(guest);
+}
+
+/* More PCIDs than are kept: the translations of one are never taken for another's. */
+static void test_many_pcids(void)
+{
+    struct guest *guest = guest_with_pcids();
+    struct hv_engine_vcpu *vcpu = &guest->vcpu[0];
+
+    for (unsigned i = 0; i < 1000; i++) {
+        uint16_t pcid = (uint16_t)(tap_rng() % (2 * SOFT_TLB_SPACES));
+        uint64_t page = HV_MIB + pcid * HV_PAGE_SIZE;
+        uint64_t value;
+
+        /* Each PCID sees another page at SCRATCH; a kept translation must still say so. */
+        guest_poke(guest, GUEST_PT + SCRATCH / HV_PAGE_SIZE * 8, 8, page | PTE_TABLE);
+        guest_poke(guest, page, 8, 100 + pcid);
+        guest->cpu[0].cr3 = GUEST_PML4 | pcid;
+        soft_tlb_switch_pcid(vcpu, pcid, true);
+        TAP_EQ(soft_read_slow(vcpu, SCRATCH, 8, &value), 0);
+        TAP_EQ(value, 100 + pcid);
+    }
+    guest_destroy(guest);
+}
+
+/* PCIDs switched off and on: what was entered as PCID 0 does not turn up as another's. */
+static void test_pcide_change(void)
+{
+    struct guest *guest = guest_with_pcids();
+    struct hv_engine_vcpu *vcpu = &guest->vcpu[0];
+
+    soft_tlb_switch_pcid(vcpu, 5, true);
+    guest->cpu[0].cr4 &= ~(uint64_t)HV_CR4_PCIDE;
+    soft_tlb_set_mode(vcpu);
+    TAP_EQ(walks(vcpu, SCRATCH), 1);
+    guest->cpu[0].cr4 |= HV_CR4_PCIDE;
+    soft_tlb_set_mode(vcpu);
+    TAP_EQ(walks(vcpu, SCRATCH), 1);
+    soft_tlb_switch_pcid(vcpu, 5, true);
+    TAP_EQ(walks(vcpu, SCRATCH), 1);
+    guest_destroy(guest);
+}
+
+static void test_ids_run_out(void)
+{
+    struct guest *guest = guest_with_pcids();
+    struct hv_engine_vcpu *vcpu = &guest->vcpu[0];
+    uint64_t generation;
+
+    vcpu->tlbs->last_id = 9;
+    for (unsigned i = 0; i < 100; i++) {
+        generation = vcpu->fetch_generation;
+        TAP_EQ(walks(vcpu, SCRATCH), 1);
+        soft_tlb_flush_non_global(vcpu);
+        TAP_OK(vcpu->tlb_id >= 1 && vcpu->tlb_id <= 9);
+        TAP_OK(vcpu->fetch_generation > generation);
+        TAP_OK(!known(vcpu, SOFT_TLB_READ, SCRATCH));
+    }
+    /* A space that is kept while others take ids loses its entries, not its correctness. */
+    soft_tlb_switch_pcid(vcpu, 3, true);
+    TAP_EQ(walks(vcpu, SCRATCH), 1);
+    soft_tlb_switch_pcid(vcpu, 4, false);
+    for (unsigned i = 0; i < 20; i++) {
+        soft_tlb_flush_pcid(vcpu, 4);
+        TAP_EQ(walks(vcpu, SCRATCH), 1);
+    }
+    soft_tlb_switch_pcid(vcpu, 3, true);
+    TAP_EQ(walks(vcpu, SCRATCH), 1);
+    guest_destroy(guest);
+}
+
+/* INVLPG anywhere inside a large page drops every piece of it, and leaves others' pages alone. */
+static void test_large_pages(void)
+{
+    for (unsigned global = 0; global < 2; global++) {
+        struct guest *guest = guest_create();
+        struct hv_engine_vcpu *vcpu = &guest->vcpu[0];
+        uint64_t g = global ? PTE_G : 0;
+        uint64_t value;
+
+        guest_long_mode(guest, 0);
+        guest_poke(guest, GUEST_PD + 8, 8, 4 * HV_MIB | PTE_TABLE | PTE_PS | g);
+        guest_poke(guest, 4 * HV_MIB + 0x3000, 8, 44);
+        guest_poke(guest, 6 * HV_MIB + 0x3000, 8, 66);
+        TAP_EQ(walks(vcpu, SCRATCH), 1);
+        TAP_EQ(soft_read_slow(vcpu, 2 * HV_MIB + 0x3000, 8, &value), 0);
+        TAP_EQ(value, 44);
+        soft_tlb_flush_page(vcpu, (hv_gva){SCRATCH + HV_PAGE_SIZE});
+        TAP_EQ(walks(vcpu, 2 * HV_MIB + 0x3000), 0);
+        TAP_EQ(walks(vcpu, SCRATCH), 0);
+
+        guest_poke(guest, GUEST_PD + 8, 8, 6 * HV_MIB | PTE_TABLE | PTE_PS | g);
+        soft_tlb_flush_page(vcpu, (hv_gva){2 * HV_MIB + 0x1ff000});
+        TAP_EQ(soft_read_slow(vcpu, 2 * HV_MIB + 0x3000, 8, &value), 0);
+        TAP_EQ(value, 66);
+        guest_destroy(guest);
+    }
+}
+
+static void test_large_range(void)
+{
+    struct soft_tlb_large large;
+
+    soft_tlb_large_reset(&large);
+    TAP_OK(!soft_tlb_large_holds(&large, 0));
+    soft_tlb_large_add(&large, 0x7f0000345000, 2 * HV_MIB);
+    TAP_OK(soft_tlb_large_holds(&large, 0x7f0000200000));
+    TAP_OK(soft_tlb_large_holds(&large, 0x7f00003fffff));
+    TAP_OK(!soft_tlb_large_holds(&large, 0x7f0000400000));
+    soft_tlb_large_add(&large, 0x7f0000600000, 2 * HV_MIB);
+    TAP_OK(soft_tlb_large_holds(&large, 0x7f0000200000));
+    TAP_OK(soft_tlb_large_holds(&large, 0x7f00007fffff));
+    TAP_OK(!soft_tlb_large_holds(&large, 0x7f0000800000));
+    soft_tlb_large_add(&large, 0xffffffff80000000, HV_GIB);
+    TAP_OK(soft_tlb_large_holds(&large, 0x7f0000200000));
+    TAP_OK(soft_tlb_large_holds(&large, 0xffffffffbfffffff));
+    soft_tlb_large_reset(&large);
+    TAP_OK(!soft_tlb_large_holds(&large, 0x7f0000200000));
+}
+
+/* Pages that share an index: eight victims beside the entry are found without a walk. */
+static void test_victims(void)
+{
+    struct guest *guest = guest_create();
+    struct hv_engine_vcpu *vcpu = &guest->vcpu[0];
+    uint64_t stride = SOFT_TLB_ENTRIES_MIN * HV_PAGE_SIZE;
+
+    guest_long_mode(guest, 0);
+    for (uint64_t i = 0; i < 4; i++) {
+        guest_poke(guest, GUEST_PD + (1 + i) * 8, 8, (2 + 2 * i) * HV_MIB | PTE_TABLE | PTE_PS);
+    }
+    for (uint64_t i = 0; i <= SOFT_TLB_VICTIMS; i++) {
+        TAP_EQ(walks(vcpu, SCRATCH + i * stride), 1);
+    }
+    for (unsigned round = 0; round < 3; round++) {
+        for (uint64_t i = 0; i <= SOFT_TLB_VICTIMS; i++) {
+            TAP_EQ(walks(vcpu, SCRATCH + i * stride), 0);
+        }
+    }
+    /* The victims are flushed like the rest. */
+    guest_map(guest, SCRATCH, 0x1000 | PTE_TABLE);
+    TAP_EQ(walks(vcpu, SCRATCH), 1);
+    soft_tlb_flush_non_global(vcpu);
+    for (uint64_t i = 0; i <= SOFT_TLB_VICTIMS; i++) {
+        TAP_EQ(walks(vcpu, SCRATCH + i * stride), 1);
+    }
+    guest_destroy(guest);
+}
+
+static void touch(struct hv_engine_vcpu *vcpu, uint64_t pages)
+{
+    for (uint64_t i = 0; i < pages; i++) {
+        uint64_t value;
+
+        TAP_EQ(soft_read_slow(vcpu, i * HV_PAGE_SIZE, 1, &value), 0);
+    }
+}
+
+static void test_resize(void)
+{
+    struct guest *guest = guest_create();
+    struct hv_engine_vcpu *vcpu = &guest->vcpu[0];
+    const struct soft_tlb_table *table;
+    uint64_t before;
+
+    guest_long_mode(guest, 0);
+    table = &vcpu->tlbs->table[vcpu->mode][SOFT_TLB_READ];
+    TAP_EQ(table->mask, SOFT_TLB_ENTRIES_MIN - 1);
+    for (unsigned i = 0; i < 4; i++) {
+        touch(vcpu, 512);
+    }
+    TAP_EQ(table->mask, 511);
+    TAP_EQ(vcpu->view[SOFT_TLB_READ].mask, 511);
+    TAP_EQ((uintptr_t)vcpu->view[SOFT_TLB_READ].entry, (uintptr_t)table->entry);
+    TAP_EQ(vcpu->view[SOFT_TLB_WRITE].mask, SOFT_TLB_ENTRIES_MIN - 1);
+    before = fills(vcpu);
+    touch(vcpu, 512);
+    TAP_EQ(fills(vcpu), before);
+
+    /* Small needs between flushes keep the size until the ids run out. */
+    vcpu->tlbs->last_id = 20;
+    soft_tlb_flush_all(vcpu);
+    touch(vcpu, 10);
+    TAP_EQ(table->mask, 511);
+    for (unsigned i = 0; i < 40; i++) {
+        soft_tlb_flush_all(vcpu);
+        touch(vcpu, 10);
+    }
+    TAP_EQ(table->mask, SOFT_TLB_ENTRIES_MIN - 1);
+    TAP_EQ(vcpu->view[SOFT_TLB_READ].mask, SOFT_TLB_ENTRIES_MIN - 1);
+    guest_destroy(guest);
+}
+
+/* Without host memory for a bigger table the small one goes on working. */
+static void test_no_memory(void)
+{
+    struct guest *guest = guest_create();
+    struct hv_engine_vcpu *vcpu = &guest->vcpu[0];
+    struct hv_engine_vcpu other = guest->vcpu[0];
+
+    guest_long_mode(guest, 0);
+    hv_alloc_fail_at(1);
+    touch(vcpu, 128);
+    TAP_EQ(vcpu->view[SOFT_TLB_READ].mask, SOFT_TLB_ENTRIES_MIN - 1);
+    hv_alloc_fail_at(0);
+    for (unsigned i = 0; i < 4; i++) {
+        touch(vcpu, 128);
+    }
+    TAP_EQ(vcpu->view[SOFT_TLB_READ].mask, 127);
+
+    for (uint64_t nth = 1;; nth++) {
+        int64_t live = hv_alloc_live();
+        int result;
+
+        hv_alloc_fail_at(nth);
+        result = soft_tlbs_create(&other);
+        hv_alloc_fail_at(0);
+        if (!result) {
+            TAP_EQ(nth, 1 + 1 + SOFT_TLB_MODES * SOFT_TLB_KINDS);
+            break;
+        }
+        TAP_EQ(result, (uint64_t)-ENOMEM);
+        TAP_OK(!other.tlbs);
+        TAP_EQ(hv_alloc_live(), live);
+    }
+    soft_tlbs_destroy(&other);
+    soft_tlbs_destroy(&other);
+    guest_destroy(guest);
+}
+
+static void test_modes(void)
+{
+    struct guest *guest = guest_create();
+    struct hv_engine_vcpu *vcpu = &guest->vcpu[0];
+    uint64_t value;
+
+    guest_long_mode(guest, 0);
+    TAP_EQ(vcpu->mode, SOFT_TLB_SUPERVISOR_AC); /* SMAP is off */
+    guest->cpu[0].cr4 |= HV_CR4_SMAP;
+    soft_tlb_set_mode(vcpu);
+    TAP_EQ(vcpu->mode, SOFT_TLB_SUPERVISOR);
+    TAP_EQ(soft_read_slow(vcpu, SCRATCH, 1, &value), HV_FAULTED);
+    guest_set_ac(guest, true);
+    TAP_EQ(vcpu->mode, SOFT_TLB_SUPERVISOR_AC);
+    TAP_EQ(walks(vcpu, SCRATCH), 1);
+    guest_set_ac(guest, false);
+    TAP_OK(!known(vcpu, SOFT_TLB_READ, SCRATCH));
+    TAP_EQ(soft_read_slow(vcpu, SCRATCH, 1, &value), HV_FAULTED);
+    guest_set_ac(guest, true);
+    TAP_EQ(walks(vcpu, SCRATCH), 0); /* a change of mode drops nothing */
+
+    /* Rights that depend on registers go with them. */
+    guest_map(guest, SCRATCH, SCRATCH | PTE_P);
+    guest->cpu[0].cr0 &= ~(uint64_t)HV_CR0_WP;
+    soft_tlb_set_mode(vcpu);
+    TAP_EQ(soft_write_slow(vcpu, SCRATCH, 1, 1), 0);
+    TAP_OK(known(vcpu, SOFT_TLB_WRITE, SCRATCH));
+    guest->cpu[0].cr0 |= HV_CR0_WP;
+    soft_tlb_set_mode(vcpu);
+    TAP_OK(!known(vcpu, SOFT_TLB_WRITE, SCRATCH));
+    TAP_EQ(soft_write_slow(vcpu, SCRATCH, 1, 1), HV_FAULTED);
+    guest_destroy(guest);
+}
+
+static int fetch(struct hv_engine_vcpu *vcpu, uint64_t gva)
+{
+    const uint8_t *host;
+    hv_gpa gpa;
+
+    return soft_fetch_page(vcpu, gva, &gpa, &host);
+}
+
+/* What may have become wrong voids cached fetches, and little else does. */
+static void test_fetch_generation(void)
+{
+    struct guest *guest = guest_with_pcids();
+    struct hv_engine_vcpu *vcpu = &guest->vcpu[0];
+    uint64_t before;
+
+    TAP_EQ(fetch(vcpu, SCRATCH), 0);
+    TAP_EQ(walks(vcpu, SCRATCH + HV_PAGE_SIZE), 1);
+    before = vcpu->fetch_generation;
+    soft_tlb_flush_page(vcpu, (hv_gva){SCRATCH + HV_PAGE_SIZE}); /* data */
+    TAP_EQ(vcpu->fetch_generation, before);
+    soft_serve(vcpu,
+               HV_REQUEST_FLUSH | HV_REQUEST_EPOCH); /* other hosts pages, same translations */
+    TAP_EQ(vcpu->fetch_generation, before);
+    guest_set_cpl(guest, 3);
+    guest_set_cpl(guest, 0);
+    TAP_EQ(vcpu->fetch_generation, before);
+    /* The page was fetched before the flush, in this generation. */
+    soft_tlb_flush_page(vcpu, (hv_gva){SCRATCH});
+    TAP_EQ(vcpu->fetch_generation, before + 1);
+    soft_tlb_flush_page(vcpu, (hv_gva){SCRATCH});
+    TAP_EQ(vcpu->fetch_generation, before + 1);
+    soft_tlb_flush_non_global(vcpu);
+    soft_tlb_flush_all(vcpu);
+    soft_tlb_switch_pcid(vcpu, 1, true);
+    TAP_EQ(vcpu->fetch_generation, before + 4);
+    soft_tlb_flush_pcid(vcpu, 0);
+    TAP_EQ(vcpu->fetch_generation, before + 4);
+    soft_tlb_flush_pcid(vcpu, 1);
+    TAP_EQ(vcpu->fetch_generation, before + 5);
+
+    /* Fetched, then pushed out of table and victims by others of its index. */
+    TAP_EQ(fetch(vcpu, SCRATCH), 0);
+    for (uint64_t i = 1; i < 8; i++) {
+        guest_poke(guest, GUEST_PD + i * 8, 8, 2 * HV_MIB | PTE_TABLE | PTE_PS);
+    }
+    for (uint64_t i = 1; i <= SOFT_TLB_VICTIMS + 4; i++) {
+        TAP_EQ(fetch(vcpu, 2 * HV_MIB + SCRATCH + i * SOFT_TLB_ENTRIES_MIN * HV_PAGE_SIZE), 0);
+    }
+    before = vcpu->fetch_generation;
+    soft_tlb_flush_page(vcpu, (hv_gva){SCRATCH});
+    TAP_EQ(vcpu->fetch_generation, before + 1);
+    guest_destroy(guest);
+}
+
+static void test_epoch(void)
+{
+    struct guest *guest = guest_create();
+    struct hv_engine_vcpu *vcpu = &guest->vcpu[0];
+    uint64_t global = SCRATCH + HV_PAGE_SIZE;
+
+    guest_long_mode(guest, 0);
+    guest_map(guest, global, global | PTE_TABLE | PTE_G);
+    TAP_EQ(soft_write_slow(vcpu, SCRATCH, 1, 1), 0);
+    TAP_EQ(soft_write_slow(vcpu, global, 1, 1), 0);
+    TAP_EQ(walks(vcpu, SCRATCH), 1);
+    soft_serve(vcpu, HV_REQUEST_EPOCH);
+    TAP_OK(!known(vcpu, SOFT_TLB_WRITE, SCRATCH));
+    TAP_OK(known(vcpu, SOFT_TLB_READ, SCRATCH));
+    /* Each page's first store in the new epoch is noted. */
+    TAP_EQ(soft_write_slow(vcpu, SCRATCH, 1, 1), 0);
+    TAP_EQ(soft_write_slow(vcpu, global, 1, 1), 0);
+    TAP_EQ(guest->noted[SCRATCH / HV_PAGE_SIZE], 2);
+    TAP_EQ(guest->noted[global / HV_PAGE_SIZE], 2);
+    /* From the level of global pages, in the same epoch: noted already. */
+    soft_tlb_flush_non_global(vcpu);
+    TAP_EQ(soft_write_slow(vcpu, global, 1, 1), 0);
+    TAP_EQ(guest->noted[global / HV_PAGE_SIZE], 2);
+    guest_destroy(guest);
+}
+
+static void test_flush_clock(void)
+{
+    struct guest *guest = guest_create();
+    struct hv_engine_vcpu *vcpu = &guest->vcpu[0];
+    uint64_t before;
+
+    guest_long_mode(guest, 0);
+    TAP_EQ(walks(vcpu, SCRATCH), 1);
+    TAP_EQ(hv_load_seq(&guest->memory.dirty_mask), 1);
+    before = hv_load_seq(&vcpu->holder->flushed);
+    soft_tlb_flush_non_global(vcpu);
+    TAP_EQ(hv_load_seq(&vcpu->holder->flushed), before); /* global pages are still there */
+    soft_tlb_flush_all(vcpu);
+    TAP_OK(hv_load_seq(&vcpu->holder->flushed) > before);
+    before = hv_load_seq(&vcpu->holder->flushed);
+    TAP_EQ(walks(vcpu, SCRATCH), 1);
+    soft_serve(vcpu, HV_REQUEST_FLUSH);
+    TAP_OK(hv_load_seq(&vcpu->holder->flushed) > before);
+    TAP_EQ(walks(vcpu, SCRATCH), 1);
+    guest_destroy(guest);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct tap_case cases[] = {
+        {"engine.tlb.lookup", test_lookup},
+        {"engine.tlb.flush-page", test_flush_page},
+        {"engine.tlb.global", test_global},
+        {"engine.tlb.pcids", test_pcids},
+        {"engine.tlb.many-pcids", test_many_pcids},
+        {"engine.tlb.pcide-change", test_pcide_change},
+        {"engine.tlb.ids-run-out", test_ids_run_out},
+        {"engine.tlb.large-pages", test_large_pages},
+        {"engine.tlb.large-range", test_large_range},
+        {"engine.tlb.victims", test_victims},
+        {"engine.tlb.resize", test_resize},
+        {"engine.tlb.no-memory", test_no_memory},
+        {"engine.tlb.modes", test_modes},
+        {"engine.tlb.fetch-generation", test_fetch_generation},
+        {"engine.tlb.epoch", test_epoch},
+        {"engine.tlb.flush-clock", test_flush_clock},
+    };
+    return tap_run(argc, argv, cases, HV_ARRAY_LEN(cases));
+}
