@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * One vCPU of the software engine without an interpreter, for the tests of its accesses: registers,
- * 16 MiB of RAM, a device that remembers what it is asked, a block cache that counts.
+ * vCPUs of the software engine without an interpreter, for the tests of their accesses: registers,
+ * RAM, a device that remembers what it is asked, a block cache that counts.
+ *
+ * Neighbouring guest pages are no neighbours in the host, so that an access which runs over a page's
+ * end there is seen.
  */
 #pragma once
 
@@ -12,16 +15,18 @@
 #include "base/clock.h"
 
 #include "lib/tap.h"
+#include "mem/dirty.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define GUEST_BYTES       (16 * HV_MIB)
-#define GUEST_FRAMES      (GUEST_BYTES / HV_PAGE_SIZE)
 #define GUEST_VCPUS       3
+#define GUEST_BYTES       (12 * HV_MIB)
 /* RAM of two extents that nobody has touched, behind the rest. */
 #define GUEST_UNPOPULATED GUEST_BYTES
+#define GUEST_FRAMES      (GUEST_BYTES / HV_PAGE_SIZE)
+#define GUEST_ALL_FRAMES  (GUEST_FRAMES + 2 * HV_EXTENT_FRAMES)
 
 enum guest_io_kind {
     GUEST_IO_MMIO_READ,
@@ -58,15 +63,74 @@ struct guest {
     hv_gpa code_gpa;
     unsigned code_bytes;
     uint64_t code_value; /* what stood there when it was told */
-    /* Extents populated, epochs noted. */
-    unsigned fills;
-    unsigned noted[GUEST_FRAMES + 1024];
+    /* What stood in the p2m when the guest was made. */
+    struct hv_leaf leaf[GUEST_FRAMES];
 };
-
-#include "fake-mem.h"
 
 /* The guest of the running case. */
 static struct guest *the_guest;
+
+/** Where guest physical @gpa is in the host. It is populated. */
+static inline void *guest_host(struct guest *guest, uint64_t gpa)
+{
+    hv_gfn gfn = hv_gpa_to_gfn((hv_gpa){gpa});
+    struct hv_leaf leaf =
+        gfn.v < GUEST_FRAMES ? guest->leaf[gfn.v] : hv_p2m_lookup(&guest->memory.p2m, gfn);
+
+    return (char *)hv_arena_host(guest->arena, leaf.mfn) + gpa % HV_PAGE_SIZE;
+}
+
+static inline void guest_publish(struct guest *guest, uint64_t gfn, struct hv_leaf leaf)
+{
+    hv_lock_take(&guest->memory.p2m.lock);
+    (void)hv_p2m_set_locked(&guest->memory.p2m, (hv_gfn){gfn}, leaf);
+    hv_lock_drop(&guest->memory.p2m.lock);
+}
+
+/** Let the page at @gpa be of another kind. Nobody is asked to flush. */
+static inline void guest_set_leaf(struct guest *guest, uint64_t gpa, enum hv_leaf_kind kind)
+{
+    struct hv_leaf leaf = guest->leaf[gpa / HV_PAGE_SIZE];
+
+    leaf.kind = kind;
+    guest_publish(guest, gpa / HV_PAGE_SIZE, leaf);
+}
+
+static inline void guest_create_memory(struct guest *guest)
+{
+    const struct hv_arena_config config = {
+        .backing = HV_BACKING_KIND_ANON,
+        .bytes = GUEST_ALL_FRAMES * HV_PAGE_SIZE + HV_EXTENT_SIZE,
+    };
+    struct hv_leaf leaf;
+
+    if (hv_arena_create(&config, &guest->arena) ||
+        hv_memory_init(&guest->memory, guest->arena, 7, GUEST_ALL_FRAMES * HV_PAGE_SIZE, NULL,
+                       NULL) ||
+        hv_memory_add_ram(&guest->memory, (hv_gfn){0}, GUEST_ALL_FRAMES)) {
+        abort();
+    }
+    for (uint64_t gfn = 0; gfn < GUEST_FRAMES; gfn++) {
+        if (hv_memory_fill(&guest->memory, (hv_gfn){gfn}, &leaf)) {
+            abort();
+        }
+        guest->leaf[gfn ^ 5] = leaf;
+    }
+    for (uint64_t gfn = 0; gfn < GUEST_FRAMES; gfn++) {
+        guest_publish(guest, gfn, guest->leaf[gfn]);
+    }
+}
+
+static inline void guest_destroy_memory(struct guest *guest)
+{
+    for (uint64_t gfn = 0; gfn < GUEST_FRAMES; gfn++) {
+        guest_publish(guest, gfn, guest->leaf[gfn ^ 5]);
+    }
+    while (hv_memory_relinquish(&guest->memory, 10000) == -EAGAIN) {
+    }
+    hv_memory_finish(&guest->memory);
+    hv_arena_destroy(guest->arena);
+}
 
 static inline uint64_t guest_peek(struct guest *guest, uint64_t gpa, unsigned bytes)
 {
@@ -181,6 +245,7 @@ static inline void guest_destroy(struct guest *guest)
 {
     for (unsigned i = 0; i < GUEST_VCPUS; i++) {
         soft_tlbs_destroy(&guest->vcpu[i]);
+        hv_doorbell_leave(&guest->bell[i]);
     }
     soft_exclusive_finish(&guest->domain.exclusive);
     guest_destroy_memory(guest);
@@ -263,4 +328,32 @@ static inline void guest_reenter(struct guest *guest, unsigned index)
         soft_serve(&guest->vcpu[index], hv_doorbell_take(bell));
         hv_doorbell_acknowledge(bell);
     }
+}
+
+/** Begin a dirty epoch. True when the page at @gpa was written in the last one. vCPU 0's thread. */
+static inline bool guest_new_epoch(struct guest *guest, uint64_t gpa)
+{
+    uint64_t cursor = 0;
+    bool dirty = false;
+    hv_gfn gfn;
+
+    hv_doorbell_leave(&guest->bell[0]);
+    if (hv_dirty_round(&guest->memory)) {
+        abort();
+    }
+    while (hv_dirty_harvest(&guest->memory, &cursor, &gfn, 1)) {
+        dirty |= gfn.v == gpa / HV_PAGE_SIZE;
+    }
+    guest_reenter(guest, 0);
+    return dirty;
+}
+
+/** Begin to keep a dirty log; everything known so far counts as of an old epoch. */
+static inline void guest_log_dirty(struct guest *guest)
+{
+    if (hv_dirty_start(&guest->memory)) {
+        abort();
+    }
+    (void)guest_new_epoch(guest, 0);
+    (void)guest_new_epoch(guest, 0);
 }

@@ -258,18 +258,21 @@ static void test_accessed_and_dirty(void)
     hv_gpa gpa;
 
     guest_long_mode(guest, 0);
+    guest_log_dirty(guest);
     TAP_EQ(soft_read_slow(vcpu, SCRATCH, 4, &value), 0);
     TAP_EQ(guest_entry(guest, SCRATCH) & (PTE_A | PTE_D), PTE_A);
-    TAP_EQ(guest->noted[SCRATCH / HV_PAGE_SIZE], 0);
+    /* The dirty log hears of the walk's own store into the page of tables. */
+    TAP_OK(guest_new_epoch(guest, GUEST_PT));
+    TAP_OK(!guest_new_epoch(guest, GUEST_PT));
+    TAP_EQ(soft_read_slow(vcpu, SCRATCH, 4, &value), 0);
+    TAP_OK(!guest_new_epoch(guest, SCRATCH));
     /* A clean page's read entry does not let a store through. */
     TAP_OK(soft_tlb_lookup(&vcpu->view[SOFT_TLB_READ], vcpu->tlb_id, SCRATCH, 4));
     TAP_OK(!soft_tlb_lookup(&vcpu->view[SOFT_TLB_WRITE], vcpu->tlb_id, SCRATCH, 4));
     TAP_EQ(soft_write_slow(vcpu, SCRATCH, 4, 7), 0);
     TAP_EQ(guest_entry(guest, SCRATCH) & PTE_D, PTE_D);
-    TAP_EQ(guest->noted[SCRATCH / HV_PAGE_SIZE], 1);
     TAP_OK(soft_tlb_lookup(&vcpu->view[SOFT_TLB_WRITE], vcpu->tlb_id, SCRATCH, 4));
-    /* The dirty log hears of the walk's own store into the page of tables, too. */
-    TAP_OK(guest->noted[GUEST_PT / HV_PAGE_SIZE] > 0);
+    TAP_OK(guest_new_epoch(guest, SCRATCH));
 
     TAP_EQ(soft_fetch_page(vcpu, SCRATCH + 0x1005, &gpa, &host), 0);
     TAP_EQ(gpa.v, SCRATCH + 0x1005);
@@ -316,13 +319,14 @@ static void test_code(void)
     void *place;
 
     guest_long_mode(guest, 0);
+    guest_log_dirty(guest);
     guest_set_leaf(guest, SCRATCH, HV_LEAF_RAM_RO);
     TAP_EQ(soft_write_slow(vcpu, SCRATCH + 0x80, 4, 0xabcdef), 0);
     TAP_EQ(guest->code_stores, 1);
     TAP_EQ(guest->code_gpa.v, SCRATCH + 0x80);
     TAP_EQ(guest->code_bytes, 4);
     TAP_EQ(guest->code_value, 0xabcdef); /* told after the store */
-    TAP_EQ(guest->noted[SCRATCH / HV_PAGE_SIZE], 1);
+    TAP_OK(guest_new_epoch(guest, SCRATCH));
 
     TAP_OK(!soft_tlb_lookup(&vcpu->view[SOFT_TLB_WRITE], vcpu->tlb_id, SCRATCH, 4));
     TAP_EQ(soft_page_span(vcpu, SCRATCH, SOFT_TLB_WRITE, &place, &rest), 0);
