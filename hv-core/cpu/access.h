@@ -6,6 +6,8 @@
  *
  * Every function returns 0, HV_FAULTED with *fault filled, or a negative errno: -EAGAIN means that
  * the instruction must be restarted (a device access is outstanding, or a wait made pointers stale).
+ * @as is looked at when the access is made: cpu->cpl, RFLAGS and the control registers may have
+ * changed since the instruction began.
  */
 #pragma once
 
@@ -25,7 +27,8 @@ struct hv_access_ops {
     /** Set @bits in the byte at @gva atomically (accessed and busy bits of descriptors). */
     int (*set_bits)(void *context, hv_gva gva, uint8_t set, uint8_t clear, enum hv_walk_as as,
                     struct hv_fault *fault);
-    /** Drop cached translations: all, all but global ones, those of one page, or by INVPCID. */
+    /** Drop cached translations: all, all but global ones (of every PCID), those of one page (of the
+     * current PCID, and global), those of one PCID but global. */
     void (*flush_all)(void *context);
     void (*flush_non_global)(void *context);
     void (*flush_page)(void *context, hv_gva gva);

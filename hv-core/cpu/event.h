@@ -29,9 +29,9 @@ enum hv_event_kind {
  *              software interrupts.
  *
  * Faults of the delivery are handled inside, up to shutdown (cpu->activity). Returns 0 when the
- * handler (or shutdown) is in place; HV_FAULTED only for HV_EVENT_SOFTWARE* whose gate check
- * failed (the caller raises it as the instruction's own fault); -EAGAIN or another negative errno
- * when nothing has changed and the delivery must be tried again.
+ * handler (or shutdown) is in place; HV_FAULTED only for the three software kinds, when the way to
+ * the handler faults (the caller raises it as the instruction's own fault, at cpu->rip); -EAGAIN or
+ * another negative errno when nothing has changed and the delivery must be tried again.
  */
 HV_MUST_CHECK int hv_event_deliver(struct hv_cpu *cpu, const struct hv_access *access,
                                    enum hv_event_kind kind, uint8_t vector, bool has_error,

@@ -6,6 +6,10 @@
  * Each is a whole instruction: on 0, cpu->rip is the target and everything is committed. Nothing
  * has changed otherwise (results as in segment.h). @next_rip is the address behind the instruction.
  * @operand_bytes is 2, 4 or 8.
+ *
+ * One exception to "nothing has changed": a task switch whose new segments are bad is complete, and
+ * the fault belongs to the new task. So deliver a fault of these functions at cpu->rip as it is
+ * afterwards, not at a saved address.
  */
 #pragma once
 
