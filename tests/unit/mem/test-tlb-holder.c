@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The flush protocol: who is filtered, who is asked, who is waited for. */
+#include "lib/threads.h"
+#include "unit/mem/mem-fixture.h"
+
+#include <signal.h>
+
+static struct fixture fixture;
+static struct hv_flush_counters counters;
+
+static void flush(uint64_t mask, bool mappers, uint64_t stamp)
+{
+    hv_holders_flush(&fixture.arena->holders, fixture.memory.holder, mask, mappers, stamp,
+                     &counters);
+}
+
+static bool counted(uint64_t issued, uint64_t filtered, uint64_t lazy, uint64_t waited)
+{
+    bool right = hv_load_relaxed(&counters.issued) == issued &&
+                 hv_load_relaxed(&counters.filtered) == filtered &&
+                 hv_load_relaxed(&counters.lazy) == lazy &&
+                 hv_load_relaxed(&counters.waited) == waited;
+
+    counters = (struct hv_flush_counters){0};
+    return right;
+}
+
+static bool open_fixture(void)
+{
+    counters = (struct hv_flush_counters){0};
+    return fixture_open(&fixture, 1, 1, NULL, NULL);
+}
+
+/* A holder needs a flush for a stamp if and only if flushed <= stamp. */
+static void test_filter(void)
+{
+    struct hv_holders *holders;
+    uint64_t stamp;
+
+    TAP_OK(open_fixture());
+    holders = &fixture.arena->holders;
+    stamp = hv_flush_clock(holders);
+    flush(1, false, stamp);
+    TAP_OK(counted(1, 0, 1, 0));
+    fake_vcpu_flush(&fixture.vcpu[0]);
+    TAP_EQ(hv_load_seq(&fixture.vcpu[0].holder.flushed), stamp + 1);
+    flush(1, false, stamp);
+    TAP_OK(counted(0, 1, 0, 0));
+    flush(1, false, stamp + 1);
+    TAP_OK(counted(1, 0, 1, 0));
+    /* Both in the mask: one is asked, one is not. */
+    flush(3, false, stamp);
+    TAP_OK(counted(1, 1, 1, 0));
+    flush(0, true, stamp);
+    TAP_OK(counted(0, 0, 0, 0));
+    fixture_close(&fixture);
+}
+
+/* OUTSIDE is asked and not waited for, and flushes before it looks up again. */
+static void test_lazy(void)
+{
+    struct fake_vcpu *vcpu = &fixture.vcpu[0];
+
+    TAP_OK(open_fixture());
+    fake_vcpu_enter(vcpu);
+    vcpu->writable[5] = (hv_mfn){5};
+    hv_doorbell_leave(&vcpu->bell);
+    flush(1, false, hv_flush_clock(&fixture.arena->holders));
+    TAP_OK(counted(1, 0, 1, 0));
+    /* Its time has not moved: nothing was flushed yet. */
+    TAP_EQ(hv_load_seq(&vcpu->holder.flushed), 0);
+    TAP_EQ(vcpu->writable[5].v, 5);
+    TAP_OK(!fake_vcpu_can_write(vcpu, (hv_gfn){5}));
+    fixture_close(&fixture);
+}
+
+static _Atomic uint32_t phase;
+
+static void guest_body(unsigned index, void *context)
+{
+    struct fake_vcpu *vcpu = &fixture.vcpu[index];
+
+    (void)context;
+    fake_vcpu_enter(vcpu);
+    hv_add_seq(&phase, 1);
+    while (!hv_load_seq(&vcpu->bell.exit_request)) {
+        threads_patient(0);
+    }
+    /* Something else is served and acknowledged first: that is not what the asker waits for. */
+    hv_doorbell_acknowledge(&vcpu->bell);
+    fake_vcpu_serve(vcpu);
+    hv_doorbell_leave(&vcpu->bell);
+}
+
+/* IN_GUEST is waited for until it has flushed; an acknowledgement of something else is not it. */
+static void test_wait(void)
+{
+    struct threads guests;
+    uint64_t stamp;
+
+    TAP_OK(open_fixture());
+    hv_store_seq(&phase, 0);
+    threads_start(&guests, 2, guest_body, NULL);
+    TAP_AWAIT(hv_load_seq(&phase) == 2);
+    stamp = hv_flush_clock(&fixture.arena->holders);
+    flush(3, false, stamp);
+    TAP_OK(hv_load_seq(&fixture.vcpu[0].holder.flushed) > stamp);
+    TAP_OK(hv_load_seq(&fixture.vcpu[1].holder.flushed) > stamp);
+    TAP_OK(counted(2, 0, 0, 2));
+    threads_join(&guests);
+    fixture_close(&fixture);
+}
+
+/* Mappers are asked only while they use pointers, and only when asked for. */
+static void test_mappers(void)
+{
+    struct hv_holder *mapper = &fixture.vcpu[0].holder;
+
+    TAP_OK(open_fixture());
+    hv_holders_register_mapper(&fixture.arena->holders, mapper);
+    flush(0, true, 1000);
+    TAP_OK(counted(0, 1, 0, 0));
+    hv_holder_mark_dirty(mapper);
+    flush(0, false, 1000);
+    TAP_OK(counted(0, 0, 0, 0));
+    flush(0, true, 1000);
+    TAP_OK(counted(1, 0, 1, 0));
+    hv_holders_retire_mapper(&fixture.arena->holders, mapper);
+    flush(0, true, 1000);
+    TAP_OK(counted(0, 0, 0, 0));
+    fixture_close(&fixture);
+}
+
+static void mapper_body(unsigned index, void *context)
+{
+    struct hv_mapper *mapper;
+
+    (void)index;
+    (void)context;
+    if (hv_mapper_create(fixture.arena, "short-lived", &mapper)) {
+        return;
+    }
+    for (unsigned i = 0; i < 50; i++) {
+        hv_mapper_enter(mapper);
+        hv_add_seq(&phase, 1);
+        hv_mapper_leave(mapper);
+    }
+    hv_mapper_destroy(mapper);
+}
+
+static void flush_body(unsigned index, void *context)
+{
+    (void)context;
+    if (index == 0) {
+        for (unsigned i = 0; i < 200; i++) {
+            hv_holders_flush(&fixture.arena->holders, NULL, 0, true,
+                             hv_flush_clock(&fixture.arena->holders), &counters);
+        }
+    } else {
+        mapper_body(index, NULL);
+    }
+}
+
+/* Mappers come and go while they are flushed: none is freed under a flush that waits for it. */
+static void test_mapper_churn(void)
+{
+    TAP_OK(open_fixture());
+    for (unsigned i = 0; i < 10; i++) {
+        threads_run(4, flush_body, NULL);
+    }
+    TAP_OK(!hv_list_linked(&fixture.arena->holders.mappers));
+    fixture_close(&fixture);
+}
+
+static void post_body(unsigned index, void *context)
+{
+    struct fake_vcpu *vcpu = &fixture.vcpu[index];
+    _Atomic uint32_t *served = context;
+
+    fake_vcpu_enter(vcpu);
+    hv_add_seq(&phase, 1);
+    while (hv_load_seq(&phase) < 10) {
+        if (hv_load_seq(&vcpu->bell.exit_request)) {
+            uint32_t requests = hv_doorbell_take(&vcpu->bell);
+
+            if (requests & HV_REQUEST_EPOCH) {
+                hv_store_seq(&served[index], 1);
+            }
+            hv_doorbell_acknowledge(&vcpu->bell);
+        } else {
+            /* Noise: acknowledgements that answer nothing. */
+            hv_doorbell_acknowledge(&vcpu->bell);
+            threads_patient(0);
+        }
+    }
+    hv_doorbell_leave(&vcpu->bell);
+}
+
+static void test_post(void)
+{
+    for (unsigned i = 0; i < 50 && !tap_failed(); i++) {
+        _Atomic uint32_t served[2] = {0, 0};
+        struct threads guests;
+
+        TAP_OK(open_fixture());
+        hv_store_seq(&phase, 0);
+        threads_start(&guests, 2, post_body, served);
+        TAP_AWAIT(hv_load_seq(&phase) == 2);
+        hv_holders_post(fixture.memory.holder, 3, HV_REQUEST_EPOCH);
+        TAP_EQ(hv_load_seq(&served[0]), 1);
+        TAP_EQ(hv_load_seq(&served[1]), 1);
+        hv_store_seq(&phase, 10);
+        threads_join(&guests);
+        /* OUTSIDE needs no wait. */
+        hv_holders_post(fixture.memory.holder, 3, HV_REQUEST_EPOCH);
+        TAP_EQ(hv_load_seq(&fixture.vcpu[0].bell.requests), HV_REQUEST_EPOCH);
+        fixture_close(&fixture);
+    }
+}
+
+static void flush_under_lock(void)
+{
+    if (open_fixture()) {
+        hv_lock_take(&fixture.memory.p2m.lock);
+        flush(1, false, 1);
+    }
+}
+
+static void test_wait_deadlock(void)
+{
+    TAP_DIES(flush_under_lock, SIGABRT, "flush");
+}
+
+int main(int argc, char **argv)
+{
+    static const struct tap_case cases[] = {
+        {"tlb.filter", test_filter},
+        {"tlb.lazy", test_lazy},
+        {"tlb.wait", test_wait},
+        {"tlb.mappers", test_mappers},
+        {"tlb.mapper-churn", test_mapper_churn},
+        {"tlb.post", test_post},
+        {"tlb.wait-deadlock", test_wait_deadlock},
+    };
+
+    return tap_run(argc, argv, cases, HV_ARRAY_LEN(cases));
+}
