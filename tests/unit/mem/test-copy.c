@@ -94,14 +94,14 @@ static void test_unpopulated(void)
 
 static unsigned revoked;
 
-static void revoke(void *context, hv_gfn gfn)
+static void give_up(void *context, hv_gfn gfn)
 {
     (void)context;
     revoked++;
     hv_memory_unseal_code(&fixture.memory, gfn);
 }
 
-static const struct hv_memory_hooks hooks = {revoke};
+static const struct hv_memory_hooks hooks = {give_up};
 
 /* A write has the page's blocks revoked and keeps it WRITABLE while it stores; a read does not. */
 static void test_revokes_code(void)

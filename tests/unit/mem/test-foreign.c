@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Foreign mappings: every refusal, what they hold, and who is named to a zombie's reader. */
+#include "base/alloc.h"
+#include "unit/mem/mem-fixture.h"
+
+#include <signal.h>
+
+static struct fixture fixture;
+static struct hv_mapper *mapper;
+
+static void give_up(void *context, hv_gfn gfn)
+{
+    (void)context;
+    hv_memory_unseal_code(&fixture.memory, gfn);
+}
+
+static const struct hv_memory_hooks hooks = {give_up};
+
+static bool open_mapper(void)
+{
+    return fixture_open(&fixture, 3, 2 * HV_EXTENT_FRAMES, &hooks, NULL) &&
+           hv_mapper_create(fixture.arena, "migration worker 3", &mapper) == 0;
+}
+
+static int map(uint64_t first, size_t count, unsigned rights, struct hv_foreign **foreign_out)
+{
+    return hv_foreign_map(mapper, &fixture.memory, (hv_gfn){first}, count, rights, foreign_out);
+}
+
+static void close_mapper(void)
+{
+    hv_mapper_destroy(mapper);
+    fixture_close(&fixture);
+}
+
+static void test_refusals(void)
+{
+    struct hv_frame_access access_owner = {.memory = &fixture.memory};
+    struct hv_foreign *foreign;
+    hv_mfn mfn;
+
+    TAP_OK(open_mapper());
+    TAP_EQ(map(0, 0, HV_FOREIGN_READ, &foreign), (uint64_t)-EINVAL);
+    TAP_EQ(map(0, 513, HV_FOREIGN_READ, &foreign), (uint64_t)-EINVAL);
+    TAP_EQ(map(0, SIZE_MAX, HV_FOREIGN_READ, &foreign), (uint64_t)-EINVAL);
+    TAP_EQ(map(0, 1, 0, &foreign), (uint64_t)-EINVAL);
+    TAP_EQ(map(0, 1, 4, &foreign), (uint64_t)-EINVAL);
+    TAP_OK(!foreign);
+    TAP_EQ(map(2 * HV_EXTENT_FRAMES - 1, 2, HV_FOREIGN_READ, &foreign), (uint64_t)-ENOENT);
+    TAP_EQ(map(UINT64_MAX, 2, HV_FOREIGN_READ, &foreign), (uint64_t)-ENOENT);
+    /* The first page was held for a moment: nothing of it is left. */
+    TAP_EQ(hv_frame_references(fixture_frame(&fixture, (hv_gfn){1023})), 1);
+    hv_alloc_fail_at(1);
+    TAP_EQ(map(0, 1, HV_FOREIGN_READ, &foreign), (uint64_t)-ENOMEM);
+    hv_alloc_fail_at(0);
+    /* Sealed for other reasons than code: a reader may, a writer may not. */
+    mfn = fixture_fill(&fixture, (hv_gfn){1});
+    hv_frame_type_put(fixture.arena, mfn);
+    TAP_EQ(hv_frame_type_get(fixture.arena, mfn, HV_FRAME_TYPE_SEALED, HV_SEAL_COW, &access_owner),
+           0);
+    TAP_EQ(map(1, 1, HV_FOREIGN_WRITE, &foreign), (uint64_t)-EBUSY);
+    TAP_EQ(map(1, 1, HV_FOREIGN_READ, &foreign), 0);
+    hv_foreign_unmap(foreign);
+    hv_frame_type_put(fixture.arena, mfn);
+    TAP_EQ(hv_frame_type_get(fixture.arena, mfn, HV_FRAME_TYPE_WRITABLE, 0, &access_owner), 0);
+    TAP_EQ(hv_memory_relinquish(&fixture.memory, 0), (uint64_t)-EAGAIN);
+    TAP_EQ(map(600, 1, HV_FOREIGN_READ, &foreign),
+           hv_p2m_lookup(&fixture.memory.p2m, (hv_gfn){600}).kind == HV_LEAF_UNPOPULATED
+               ? (uint64_t)-ECANCELED
+               : 0);
+    hv_foreign_unmap(foreign);
+    while (hv_memory_relinquish(&fixture.memory, 512) == -EAGAIN) {
+    }
+    TAP_EQ(map(0, 1, HV_FOREIGN_READ, &foreign), (uint64_t)-ECANCELED);
+    hv_foreign_unmap(NULL);
+    close_mapper();
+}
+
+static void test_mapping(void)
+{
+    struct hv_foreign *foreign;
+    struct hv_frame *frame;
+    uint64_t value = 0;
+
+    TAP_OK(open_mapper());
+    TAP_EQ(map(3, 2, HV_FOREIGN_READ | HV_FOREIGN_WRITE, &foreign), 0);
+    frame = fixture_frame(&fixture, (hv_gfn){4});
+    TAP_EQ(hv_frame_references(frame), 2);
+    TAP_EQ(hv_frame_type_references(frame), 2);
+    TAP_OK(hv_load_seq(&frame->type) & HV_FRAME_FTAINT);
+    TAP_EQ(hv_memory_seal_code(&fixture.memory, (hv_gfn){4}, NULL), (uint64_t)-EBUSY);
+    hv_mapper_enter(mapper);
+    memcpy(hv_foreign_page(foreign, 1), "foreign", 8);
+    hv_memory_note_write(&fixture.memory, (hv_gfn){4});
+    hv_mapper_leave(mapper);
+    TAP_EQ(
+        hv_memory_copy(&fixture.memory, (hv_gpa){4 * HV_PAGE_SIZE}, &value, 8, HV_COPY_FROM_GUEST),
+        0);
+    TAP_OK(memcmp(&value, "foreign", 8) == 0);
+    hv_foreign_unmap(foreign);
+    TAP_EQ(hv_frame_type_references(frame), 1);
+    TAP_OK(hv_load_seq(&frame->type) & HV_FRAME_FTAINT);
+    /* Code gives way to a writer, and comes again after it. */
+    TAP_EQ(hv_memory_seal_code(&fixture.memory, (hv_gfn){4}, NULL), 0);
+    TAP_EQ(map(4, 1, HV_FOREIGN_WRITE, &foreign), 0);
+    TAP_EQ(hv_p2m_lookup(&fixture.memory.p2m, (hv_gfn){4}).kind, HV_LEAF_RAM);
+    hv_foreign_unmap(foreign);
+    close_mapper();
+}
+
+/* A mapper keeps frames of a domain that is gone, is named, and gives them back. */
+static void test_zombie(void)
+{
+    struct hv_foreign_hold holds[2];
+    struct hv_foreign *foreign;
+    struct hv_foreign *other;
+
+    TAP_OK(open_mapper());
+    TAP_EQ(map(10, 12, HV_FOREIGN_READ, &foreign), 0);
+    TAP_EQ(map(600, 1, HV_FOREIGN_WRITE, &other), 0);
+    while (hv_memory_relinquish(&fixture.memory, 100) == -EAGAIN) {
+    }
+    TAP_EQ(fixture_info(&fixture).free_frames, 3 * HV_EXTENT_FRAMES - 13);
+    TAP_EQ(hv_foreign_holds(fixture.arena, 7, holds, 2), 1);
+    TAP_STR(holds[0].mapper, "migration worker 3");
+    TAP_EQ(holds[0].frames, 13);
+    TAP_EQ(hv_foreign_holds(fixture.arena, 8, holds, 2), 0);
+    hv_foreign_unmap(other);
+    TAP_EQ(hv_foreign_holds(fixture.arena, 7, holds, 0), 1);
+    hv_memory_finish(&fixture.memory);
+    check_all_frames(fixture.arena);
+    hv_foreign_unmap(foreign);
+    TAP_EQ(hv_foreign_holds(fixture.arena, 7, holds, 2), 0);
+    TAP_EQ(fixture_info(&fixture).free_frames, 3 * HV_EXTENT_FRAMES);
+    check_all_frames(fixture.arena);
+    hv_mapper_destroy(mapper);
+    hv_arena_destroy(fixture.arena);
+}
+
+static void page_outside(void)
+{
+    struct hv_foreign *foreign;
+
+    if (open_mapper() && map(0, 1, HV_FOREIGN_READ, &foreign) == 0) {
+        (void)hv_foreign_page(foreign, 0);
+    }
+}
+
+static void page_beyond(void)
+{
+    struct hv_foreign *foreign;
+
+    if (open_mapper() && map(0, 1, HV_FOREIGN_READ, &foreign) == 0) {
+        hv_mapper_enter(mapper);
+        (void)hv_foreign_page(foreign, 1);
+    }
+}
+
+static void destroy_with_mapping(void)
+{
+    struct hv_foreign *foreign;
+
+    if (open_mapper() && map(0, 1, HV_FOREIGN_READ, &foreign) == 0) {
+        hv_mapper_destroy(mapper);
+    }
+}
+
+static void test_dies(void)
+{
+    TAP_DIES(page_outside, SIGABRT, "dirty");
+    TAP_DIES(page_beyond, SIGABRT, "count");
+    TAP_DIES(destroy_with_mapping, SIGABRT, "mappings");
+}
+
+int main(int argc, char **argv)
+{
+    static const struct tap_case cases[] = {
+        {"mem.foreign.refusals", test_refusals},
+        {"mem.foreign.mapping", test_mapping},
+        {"mem.foreign.zombie", test_zombie},
+        {"mem.foreign.dies", test_dies},
+    };
+
+    return tap_run(argc, argv, cases, HV_ARRAY_LEN(cases));
+}
