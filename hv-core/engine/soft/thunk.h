@@ -13,9 +13,16 @@
  * Thunks are shared by all vCPUs of a domain and never freed before it. The code buffer is written
  * through one mapping and executed through another (a memfd mapped twice): never both at once.
  *
- * Floating-point exceptions: the host's MXCSR and control word are the guest's with every exception
- * masked. When the guest unmasks one, the slow form runs on copies, and a newly raised unmasked flag
- * discards them and raises #XM (or, for x87, #MF at the next waiting instruction).
+ * SSE exceptions: between soft_fpu_enter() and soft_fpu_leave() the host's MXCSR is the guest's with
+ * every exception masked, so its sticky flags gather there at no cost. When the guest unmasks one,
+ * the slow form runs on copies, and a newly raised unmasked flag discards them and raises #XM.
+ *
+ * x87 and MMX: the first instruction moves the guest's state into the host's FPU, where it stays
+ * (live) while C code, which has no floating point, runs around it. Control word and exceptions are
+ * the guest's own there: an unmasked exception only sets the summary bit, and the runner takes the
+ * state out at once, so that the host never executes a waiting instruction with one pending.
+ *
+ *     in cpu->x --x87 or MMX thunk--> live --soft_fpu_spill, soft_fpu_leave--> in cpu->x
  */
 #pragma once
 
@@ -27,10 +34,19 @@ typedef void soft_thunk_code(struct hv_cpu *cpu, void *place);
 
 struct soft_thunk {
     soft_thunk_code *code;
-    uint8_t memory_bytes;  /* size of the memory operand; 0: none */
+    /* Size of the operand at @gva; 0: none, or addresses that the thunk finds itself (vector
+     * indices, MASKMOV's rDI). */
+    uint8_t memory_bytes;
     uint8_t memory_access; /* enum soft_access */
     bool aligned;          /* #GP when it is not aligned to memory_bytes */
     uint8_t fp;            /* enum soft_thunk_fp: which state it touches */
+    /* The rest is the runner's own. */
+    bool locked;         /* LOCK, or XCHG with memory */
+    bool special;        /* thunk-special.c runs it */
+    uint8_t view;        /* enum soft_tlb_kind of the operand */
+    uint8_t slow_mask;   /* address bits that send an access to the slow path */
+    uint8_t x87;         /* enum soft_thunk_x87 */
+    uint16_t x87_opcode; /* as FOP keeps it */
 };
 
 enum soft_thunk_fp {
@@ -40,6 +56,12 @@ enum soft_thunk_fp {
     SOFT_THUNK_FP_SSE = 1u << 2,
     SOFT_THUNK_FP_AVX = 1u << 3,
     SOFT_THUNK_FP_ARITH = 1u << 4, /* can raise a floating-point exception */
+    SOFT_THUNK_FP_VEX = 1u << 5,   /* VEX-encoded: none in real and virtual-8086 mode */
+};
+
+enum soft_thunk_x87 {
+    SOFT_THUNK_X87_NOWAIT = 1u << 0,  /* does not raise a pending #MF */
+    SOFT_THUNK_X87_CONTROL = 1u << 1, /* leaves the instruction and data pointers alone */
 };
 
 HV_MUST_CHECK int soft_thunks_create(struct soft_thunks **thunks_out);
@@ -59,9 +81,9 @@ HV_MUST_CHECK int soft_thunk_get(struct soft_thunks *thunks, const struct soft_i
                                  const uint8_t *bytes, const struct soft_thunk **thunk_out);
 
 /**
- * Run one: device-not-available and #UD checks by CR0/CR4/XCR0, pending #MF, the memory operand
+ * Run one: #NM and #UD checks by CR0/CR4/XCR0, pending #MF, the memory operand
  * through access.h at linear address @gva (checked, bounced where it crosses a page), the code, and
- * floating-point exceptions.
+ * floating-point exceptions. cpu->rip is the instruction's own when @thunk->fp says X87.
  *
  * Returns 0; HV_FAULTED with vcpu->fault and nothing committed; -EAGAIN.
  */

@@ -67,6 +67,15 @@ struct soft_span {
     unsigned pieces;
 };
 
+/* The guest's floating-point state while the engine runs: thunk.h. */
+struct soft_fpu {
+    bool x87_live;       /* x87 and MMX registers stand in the host's; cpu->x is stale in them */
+    bool x87_unmasked;   /* live, and the guest's control word unmasks an exception */
+    bool sse_unmasked;   /* so does its MXCSR */
+    uint16_t host_fcw;   /* to be restored when the engine is left */
+    uint32_t host_mxcsr; /* likewise */
+};
+
 struct hv_engine_vcpu {
     /* Hot. */
     struct hv_cpu *cpu;
@@ -80,6 +89,7 @@ struct hv_engine_vcpu {
     uint64_t fetch_generation;
 
     struct hv_fault fault;
+    struct soft_fpu fpu;
     struct soft_tlbs *tlbs;
     struct soft_jump_cache *jumps;
     struct soft_replay replay;
