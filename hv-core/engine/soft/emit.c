@@ -113,6 +113,13 @@ void soft_emit_xmm_store(struct soft_emit *emit, bool vex, unsigned reg, uint32_
     emit_xmm_move(emit, vex, 0x11, reg, offset);
 }
 
+void soft_emit_ymm_store(struct soft_emit *emit, unsigned reg, uint32_t offset)
+{
+    soft_emit_vex(emit, 1, 0, false, true, 0, reg, SOFT_HOST_RDI);
+    soft_emit_byte(emit, 0x11);
+    emit_cpu_operand(emit, reg, offset);
+}
+
 void soft_emit_upper_load(struct soft_emit *emit, unsigned reg, uint32_t offset)
 {
     /* vinsertf128 ymm, ymm, [rdi + offset], 1 */

@@ -61,6 +61,9 @@ void soft_emit_flags_store(struct soft_emit *emit, uint32_t offset);
 void soft_emit_xmm_load(struct soft_emit *emit, bool vex, unsigned reg, uint32_t offset);
 void soft_emit_xmm_store(struct soft_emit *emit, bool vex, unsigned reg, uint32_t offset);
 
+/** All 32 bytes of ymm@reg to [rdi + @offset]. */
+void soft_emit_ymm_store(struct soft_emit *emit, unsigned reg, uint32_t offset);
+
 /** The upper half of ymm@reg, whose lower half is loaded already. */
 void soft_emit_upper_load(struct soft_emit *emit, unsigned reg, uint32_t offset);
 void soft_emit_upper_store(struct soft_emit *emit, unsigned reg, uint32_t offset);

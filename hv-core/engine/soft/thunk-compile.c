@@ -210,13 +210,30 @@ static bool dirties_upper(const struct soft_shape *shape)
     return dirty;
 }
 
+/* VZEROUPPER and VZEROALL of 64-bit mode: the guest's registers in memory, by one that is zero. */
+static void emit_zeroing(struct soft_emit *emit, const struct soft_shape *shape)
+{
+    soft_emit_bytes(emit, "\xc5\xf9\xef\xc0", 4); /* vpxor xmm0, xmm0, xmm0 */
+    for (unsigned reg = 0; reg < 16; reg += 2) {
+        soft_emit_ymm_store(emit, 0, OFFSET_UPPER(reg));
+        if (shape->vex_bytes == 32) {
+            soft_emit_ymm_store(emit, 0, OFFSET_XMM(reg));
+        }
+    }
+    soft_emit_byte(emit, 0xc3);
+}
+
 size_t soft_thunk_compile(const struct soft_shape *shape, void *place, size_t bytes)
 {
     struct renaming names;
     struct soft_emit emit;
 
-    rename_all(&names, shape);
     soft_emit_init(&emit, place, bytes);
+    if (shape->flags & SOFT_FORM_ZERO) {
+        emit_zeroing(&emit, shape);
+        goto out;
+    }
+    rename_all(&names, shape);
     if (names.hosts >> SOFT_HOST_RBX & 1) {
         soft_emit_byte(&emit, 0x53); /* push rbx: the callee's to keep */
     }
@@ -230,5 +247,6 @@ size_t soft_thunk_compile(const struct soft_shape *shape, void *place, size_t by
         soft_emit_byte(&emit, 0x5b); /* pop rbx */
     }
     soft_emit_byte(&emit, 0xc3);
+out:
     return emit.overflow ? 0 : (size_t)(emit.at - (uint8_t *)place);
 }

@@ -40,13 +40,15 @@ static void zero_vector(struct hv_cpu *cpu, unsigned reg, unsigned from)
 }
 
 /* 64-bit mode has sixteen registers, the others eight and leave the rest alone. */
-static void run_zero(struct hv_cpu *cpu, const struct soft_shape *shape)
+static void run_zero(struct hv_cpu *cpu, const struct soft_thunk *thunk)
 {
-    unsigned registers = hv_cpu_code64(cpu) ? 16 : 8;
-
-    memset(&cpu->x.bytes[SOFT_X_YMM], 0, 16u * registers);
-    if (shape->vex_bytes == 32) {
-        memset(&cpu->x.bytes[SOFT_X_XMM], 0, 16u * registers);
+    if (HV_LIKELY(hv_cpu_code64(cpu))) {
+        thunk->code(cpu, NULL);
+        return;
+    }
+    memset(&cpu->x.bytes[SOFT_X_YMM], 0, 16u * 8);
+    if (soft_thunk_shape(thunk)->vex_bytes == 32) {
+        memset(&cpu->x.bytes[SOFT_X_XMM], 0, 16u * 8);
     }
 }
 
@@ -261,6 +263,6 @@ int soft_thunk_special(struct hv_engine_vcpu *vcpu, const struct soft_thunk *thu
     if (shape->flags & SOFT_FORM_GATHER) {
         return run_gather(vcpu, shape);
     }
-    run_zero(vcpu->cpu, shape);
+    run_zero(vcpu->cpu, thunk);
     return 0;
 }

@@ -152,7 +152,7 @@ static void describe(struct soft_thunk *thunk, const struct soft_shape *shape)
 /* Forms that thunk-special.c does without host code. */
 static bool needs_code(const struct soft_shape *shape)
 {
-    return !(shape->flags & (SOFT_FORM_GATHER | SOFT_FORM_MASKED_BYTES | SOFT_FORM_ZERO));
+    return !(shape->flags & (SOFT_FORM_GATHER | SOFT_FORM_MASKED_BYTES));
 }
 
 static int insert_locked(struct soft_thunks *thunks, const struct soft_shape *shape, uint64_t hash,

@@ -8,6 +8,7 @@
 #include "lib/tap.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -133,6 +134,22 @@ void rig_init(struct rig *rig)
     rig->vcpu.cpu = &rig->cpu;
     rig->vcpu.access = (struct hv_access){.ops = &rig_access_ops, .context = rig};
     rig_fast(rig);
+}
+
+bool rig_host_has_avx(void)
+{
+    const uint64_t needed =
+        HV_BIT(HV_FEATURE_AVX2) | HV_BIT(HV_FEATURE_F16C) | HV_BIT(HV_FEATURE_BMI1);
+    struct hv_cpu_policy policy;
+
+    hv_cpu_policy_init(&policy, 1, 1000000, false);
+    return (policy.features & needed) == needed;
+}
+
+int rig_skip(const char *reason)
+{
+    printf("1..0 # SKIP %s\n", reason);
+    return 0;
 }
 
 void rig_finish(struct rig *rig)

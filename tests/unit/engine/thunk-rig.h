@@ -44,6 +44,12 @@ struct rig {
 void rig_init(struct rig *rig);
 void rig_finish(struct rig *rig);
 
+/** Tests that use VEX encodings need a host that has AVX2 and BMI1. */
+bool rig_host_has_avx(void);
+
+/** Print the plan of a program that cannot run here; returns main()'s status. */
+int rig_skip(const char *reason);
+
 /** Take the arena's pages out of the TLB, or put them in as far as their kind allows. */
 void rig_slow(struct rig *rig);
 void rig_fast(struct rig *rig);
