@@ -3,8 +3,9 @@
  * Port and memory I/O of one machine: which device answers at an address.
  *
  * The table is filled before the first vCPU runs and never changes after, so accesses take no lock;
- * each device guards its own registers. An address nobody claims reads as all ones and ignores
- * writes. An access that straddles two ranges is split by bytes.
+ * each device guards its own registers. An address nobody claims goes to the space's fallback, if
+ * it has one; else it reads as all ones and ignores writes. An access that straddles two ranges is
+ * split by bytes.
  */
 #pragma once
 
@@ -36,6 +37,7 @@ struct hv_bus_range {
     const struct hv_bus_ops *ops;
     void *context;
     const char *name;
+    unsigned widest; /* widest access in bytes the device decodes, wider ones are split; 0: all */
 };
 
 #define HV_BUS_RANGES_MAX 64
@@ -43,6 +45,7 @@ struct hv_bus_range {
 struct hv_bus {
     struct hv_bus_range range[2][HV_BUS_RANGES_MAX]; /* by enum hv_bus_space, ascending */
     unsigned count[2];
+    struct hv_bus_range fallback[2]; /* ops NULL: none */
 };
 
 void hv_bus_init(struct hv_bus *bus);
@@ -55,6 +58,13 @@ void hv_bus_init(struct hv_bus *bus);
  */
 HV_MUST_CHECK int hv_bus_add(struct hv_bus *bus, enum hv_bus_space space,
                              const struct hv_bus_range *range);
+
+/**
+ * Let a device answer where no range does, at addresses that it alone can tell: local APICs, whose
+ * place is each vCPU's own. Offsets are addresses.
+ */
+void hv_bus_set_fallback(struct hv_bus *bus, enum hv_bus_space space, const struct hv_bus_ops *ops,
+                         void *context, unsigned widest);
 
 HV_MUST_CHECK int hv_bus_read(const struct hv_bus *bus, enum hv_bus_space space, uint32_t vcpu,
                               uint64_t address, unsigned bytes, uint64_t *value_out);
