@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Interrupt messages: who is meant, and what arrives (SDM 3A 11.6, 11.11). */
+#include "platform/lapic-private.h"
+
+/* MSI address and data (11.11.1, 11.11.2). */
+enum lapic_msi {
+    LAPIC_MSI_LOGICAL = 1u << 2,
+    LAPIC_MSI_DESTINATION_SHIFT = 12,
+    LAPIC_MSI_DELIVERY_SHIFT = 8,
+    LAPIC_MSI_LEVEL = 1u << 15,
+};
+
+#define LAPIC_MSI_BASE UINT64_C(0xfee)
+
+/* 11.6.2.2, 11.12.10: does the logical destination name this one? */
+static bool lapic_matches_logical(const struct hv_lapic *lapic, uint32_t destination)
+{
+    uint32_t ldr = hv_load_relaxed(&lapic->ldr);
+    uint32_t logical = ldr >> 24;
+
+    if (lapic_x2apic(lapic)) {
+        return ldr >> 16 == destination >> 16 && (ldr & destination & 0xffff);
+    }
+    if (destination > 0xff) {
+        return false;
+    }
+    if (hv_load_relaxed(&lapic->dfr) >> 28 == 0) { /* cluster model */
+        return logical >> 4 == destination >> 4 && (logical & destination & 0xf);
+    }
+    return logical & destination;
+}
+
+static bool lapic_matches(const struct hv_lapic *lapic, const struct hv_interrupt *interrupt)
+{
+    uint32_t id = hv_load_relaxed(&lapic->id);
+
+    if (!lapic_enabled(lapic)) {
+        return false;
+    }
+    if (interrupt->broadcast) {
+        return true;
+    }
+    if (interrupt->logical) {
+        return lapic_matches_logical(lapic, interrupt->destination);
+    }
+    return interrupt->destination == (lapic_x2apic(lapic) ? id : id >> 24);
+}
+
+static void lapic_request(struct hv_lapic *lapic, uint8_t vector, bool level)
+{
+    bool changed;
+
+    hv_lock_take(&lapic->lock);
+    /* 11.4.7.2: disabled by software, it takes INIT, NMI, SMI and SIPI only. */
+    if (lapic_software_enabled(lapic)) {
+        lapic_request_locked(lapic, vector, level);
+    }
+    changed = lapic_update_locked(lapic);
+    hv_lock_drop(&lapic->lock);
+    lapic_kick(lapic, changed);
+}
+
+static void lapic_request_extint(struct hv_lapic *lapic)
+{
+    bool changed;
+
+    hv_lock_take(&lapic->lock);
+    lapic->extint_message = true;
+    changed = lapic_update_locked(lapic);
+    hv_lock_drop(&lapic->lock);
+    lapic_kick(lapic, changed);
+}
+
+static void lapic_deliver(struct hv_lapic *lapic, const struct hv_interrupt *interrupt)
+{
+    const struct hv_lapic_hooks *hooks = &lapic->set->hooks;
+
+    switch ((enum hv_delivery)interrupt->delivery) {
+    case HV_DELIVERY_FIXED:
+    case HV_DELIVERY_LOWEST:
+        lapic_request(lapic, interrupt->vector, interrupt->level);
+        break;
+    case HV_DELIVERY_NMI:
+        hooks->nmi(hooks->context, lapic->index);
+        break;
+    case HV_DELIVERY_INIT:
+        hooks->init(hooks->context, lapic->index);
+        break;
+    case HV_DELIVERY_STARTUP:
+        hooks->sipi(hooks->context, lapic->index, interrupt->vector);
+        break;
+    case HV_DELIVERY_EXTINT:
+        lapic_request_extint(lapic);
+        break;
+    case HV_DELIVERY_SMI: /* there is no SMM */
+        break;
+    }
+}
+
+/*
+ * 11.6.2.4: the processor of the lowest priority among those named; equals take turns. Priorities
+ * are read without locks: the choice is a hint, any of them is right.
+ */
+static struct hv_lapic *lapic_lowest(struct hv_lapics *lapics, const struct hv_interrupt *interrupt)
+{
+    unsigned turn = hv_add_relaxed(&lapics->turn, 1) % lapics->count;
+    struct hv_lapic *best = NULL;
+    uint32_t best_class = UINT32_MAX;
+
+    for (unsigned i = 0; i < lapics->count; i++) {
+        struct hv_lapic *lapic = &lapics->lapic[(turn + i) % lapics->count];
+        uint32_t class = hv_load_relaxed(&lapic->ppr) >> 4;
+
+        if (class < best_class && lapic_software_enabled(lapic) &&
+            lapic_matches(lapic, interrupt)) {
+            best = lapic;
+            best_class = class;
+        }
+    }
+    return best;
+}
+
+bool hv_lapics_send(struct hv_lapics *lapics, const struct hv_interrupt *interrupt)
+{
+    bool any = false;
+
+    if (interrupt->delivery == HV_DELIVERY_LOWEST) {
+        struct hv_lapic *lapic = lapic_lowest(lapics, interrupt);
+
+        if (lapic) {
+            lapic_deliver(lapic, interrupt);
+        }
+        return lapic;
+    }
+    for (unsigned i = 0; i < lapics->count; i++) {
+        if (lapic_matches(&lapics->lapic[i], interrupt)) {
+            lapic_deliver(&lapics->lapic[i], interrupt);
+            any = true;
+        }
+    }
+    return any;
+}
+
+void hv_lapics_msi(struct hv_lapics *lapics, uint64_t address, uint32_t data)
+{
+    uint32_t destination = (uint32_t)(address >> LAPIC_MSI_DESTINATION_SHIFT) & 0xff;
+    struct hv_interrupt interrupt = {
+        .destination = destination,
+        .broadcast = destination == 0xff,
+        .logical = address & LAPIC_MSI_LOGICAL,
+        .vector = (uint8_t)data,
+        .delivery = (uint8_t)hv_bits(data, LAPIC_MSI_DELIVERY_SHIFT, 3),
+        .level = data & LAPIC_MSI_LEVEL,
+    };
+
+    if (address >> 20 != LAPIC_MSI_BASE || interrupt.delivery == HV_DELIVERY_STARTUP) {
+        return;
+    }
+    (void)hv_lapics_send(lapics, &interrupt);
+}
+
+void lapic_send_icr(struct hv_lapic *lapic, uint64_t icr)
+{
+    struct hv_lapics *lapics = lapic->set;
+    uint32_t destination = (uint32_t)(icr >> (lapic_x2apic(lapic) ? 32 : 56));
+    enum lapic_shorthand shorthand =
+        (enum lapic_shorthand)hv_bits(icr, LAPIC_ICR_SHORTHAND_SHIFT, 2);
+    struct hv_interrupt interrupt = {
+        .destination = destination,
+        .broadcast = destination == (lapic_x2apic(lapic) ? UINT32_MAX : 0xff),
+        .logical = icr & LAPIC_ICR_LOGICAL,
+        .vector = (uint8_t)icr,
+        .delivery = (uint8_t)hv_bits(icr, LAPIC_ICR_DELIVERY_SHIFT, 3),
+    };
+
+    hv_count(&lapic->counters.ipis, 1);
+    /* 11.6.1: INIT level de-assert only synchronised arbitration ids, long ago. */
+    if (interrupt.delivery == HV_DELIVERY_INIT && (icr & LAPIC_ICR_LEVEL) &&
+        !(icr & LAPIC_ICR_ASSERT)) {
+        return;
+    }
+    /* 11.5.3, figure 11-9: an illegal vector is the sender's error as well. */
+    if (interrupt.vector < LAPIC_LOWEST_VECTOR && interrupt.delivery <= HV_DELIVERY_LOWEST) {
+        lapic_error(lapic, LAPIC_ESR_SEND_VECTOR);
+    }
+    switch (shorthand) {
+    case LAPIC_SHORTHAND_NONE:
+        (void)hv_lapics_send(lapics, &interrupt);
+        return;
+    case LAPIC_SHORTHAND_SELF:
+        lapic_deliver(lapic, &interrupt);
+        return;
+    case LAPIC_SHORTHAND_ALL:
+    case LAPIC_SHORTHAND_OTHERS:
+        break;
+    }
+    for (unsigned i = 0; i < lapics->count; i++) {
+        struct hv_lapic *target = &lapics->lapic[i];
+
+        if (lapic_enabled(target) && (target != lapic || shorthand == LAPIC_SHORTHAND_ALL)) {
+            lapic_deliver(target, &interrupt);
+        }
+    }
+}

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The local APIC's core: requests, priorities, acknowledge, local sources, life. */
+#include "platform/lapic-private.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/alloc.h"
+
+/* The highest vector set in IRR, ISR or TMR; -1 for none. */
+static int lapic_highest(const uint32_t vectors[8])
+{
+    for (int i = 7; i >= 0; i--) {
+        if (vectors[i]) {
+            return i * 32 + 31 - __builtin_clz(vectors[i]);
+        }
+    }
+    return -1;
+}
+
+static bool lapic_vector_set(uint32_t vectors[8], uint8_t vector)
+{
+    uint32_t bit = 1u << (vector & 31);
+    bool was = vectors[vector / 32] & bit;
+
+    vectors[vector / 32] |= bit;
+    return was;
+}
+
+static bool lapic_vector_clear(uint32_t vectors[8], uint8_t vector)
+{
+    uint32_t bit = 1u << (vector & 31);
+    bool was = vectors[vector / 32] & bit;
+
+    vectors[vector / 32] &= ~bit;
+    return was;
+}
+
+/* Does the 8259A's request reach the processor? With the APIC disabled, LINT0 is INTR (11.4.3). */
+static bool lapic_extint(const struct hv_lapic *lapic)
+{
+    uint32_t lvt = lapic->lvt[HV_LAPIC_LVT_LINT0];
+
+    if (!lapic_enabled(lapic)) {
+        return lapic->lint0_high;
+    }
+    return lapic->extint_message || (lapic->lint0_high && !(lvt & LAPIC_LVT_MASKED) &&
+                                     lapic_lvt_delivery(lvt) == HV_DELIVERY_EXTINT);
+}
+
+bool lapic_update_locked(struct hv_lapic *lapic)
+{
+    int request = lapic_highest(lapic->irr);
+    int service = lapic_highest(lapic->isr);
+    uint32_t before = hv_load_relaxed(&lapic->attention);
+    uint32_t attention = 0;
+    uint32_t ppr = lapic->tpr;
+
+    /* 11.8.3.1: the higher class of TPR and ISR; the subclass only when it is TPR's. */
+    if (service >= 0 && ((uint32_t)service & 0xf0) > (ppr & 0xf0)) {
+        ppr = (uint32_t)service & 0xf0;
+    }
+    hv_store_relaxed(&lapic->ppr, ppr);
+    if (request >= 0 && ((uint32_t)request & 0xf0) > (ppr & 0xf0) && lapic_enabled(lapic) &&
+        lapic_software_enabled(lapic)) {
+        attention |= LAPIC_ATTENTION_VECTOR;
+    }
+    if (lapic_extint(lapic)) {
+        attention |= LAPIC_ATTENTION_EXTINT;
+    }
+    hv_store_release(&lapic->attention, attention); /* pairs with hv_lapic_pending() */
+    return attention && !before;
+}
+
+void lapic_kick(struct hv_lapic *lapic, bool changed)
+{
+    if (changed) {
+        lapic->set->hooks.kick(lapic->set->hooks.context, lapic->index);
+    }
+}
+
+void lapic_error_locked(struct hv_lapic *lapic, uint32_t error)
+{
+    uint32_t lvt = lapic->lvt[HV_LAPIC_LVT_ERROR];
+
+    lapic->esr_pending |= error;
+    /* An illegal vector here is an error of its own, and must not be one for ever. */
+    if (!(lvt & LAPIC_LVT_MASKED) && (lvt & LAPIC_LVT_VECTOR) >= LAPIC_LOWEST_VECTOR) {
+        lapic_request_locked(lapic, (uint8_t)lvt, false);
+    }
+}
+
+void lapic_error(struct hv_lapic *lapic, uint32_t error)
+{
+    bool changed;
+
+    hv_lock_take(&lapic->lock);
+    lapic_error_locked(lapic, error);
+    changed = lapic_update_locked(lapic);
+    hv_lock_drop(&lapic->lock);
+    lapic_kick(lapic, changed);
+}
+
+void lapic_request_locked(struct hv_lapic *lapic, uint8_t vector, bool level)
+{
+    if (vector < LAPIC_LOWEST_VECTOR) {
+        lapic_error_locked(lapic, LAPIC_ESR_RECEIVE_VECTOR);
+        return;
+    }
+    if (lapic_vector_set(lapic->irr, vector)) {
+        hv_count(&lapic->counters.merged, 1);
+    } else {
+        hv_count(&lapic->counters.accepted, 1);
+    }
+    /* 11.8.4: TMR tells at acceptance whether EOI is to be broadcast. */
+    if (level) {
+        (void)lapic_vector_set(lapic->tmr, vector);
+    } else {
+        (void)lapic_vector_clear(lapic->tmr, vector);
+    }
+}
+
+void lapic_local_locked(struct hv_lapic *lapic, enum hv_lapic_lvt source)
+{
+    const struct hv_lapic_hooks *hooks = &lapic->set->hooks;
+    uint32_t lvt = lapic->lvt[source];
+
+    if (lvt & LAPIC_LVT_MASKED || !lapic_enabled(lapic)) {
+        return;
+    }
+    switch (lapic_lvt_delivery(lvt)) {
+    case HV_DELIVERY_FIXED:
+        lapic_request_locked(lapic, (uint8_t)lvt, false);
+        break;
+    case HV_DELIVERY_NMI:
+        hooks->nmi(hooks->context, lapic->index);
+        break;
+    case HV_DELIVERY_INIT:
+        hooks->init(hooks->context, lapic->index);
+        break;
+    case HV_DELIVERY_EXTINT:
+        lapic->extint_message = true;
+        break;
+    case HV_DELIVERY_SMI: /* there is no SMM */
+    case HV_DELIVERY_LOWEST:
+    case HV_DELIVERY_STARTUP: /* reserved in LVT entries */
+        break;
+    }
+}
+
+void hv_lapic_raise(struct hv_lapic *lapic, enum hv_lapic_lvt source)
+{
+    bool changed;
+
+    hv_lock_take(&lapic->lock);
+    lapic_local_locked(lapic, source);
+    changed = lapic_update_locked(lapic);
+    hv_lock_drop(&lapic->lock);
+    lapic_kick(lapic, changed);
+}
+
+void lapic_lint0_locked(struct hv_lapic *lapic)
+{
+    uint32_t lvt = lapic->lvt[HV_LAPIC_LVT_LINT0];
+
+    if (lapic->lint0_high && !(lvt & LAPIC_LVT_MASKED) && (lvt & LAPIC_LVT_LEVEL) &&
+        !(lvt & LAPIC_LVT_REMOTE_IRR) && lapic_lvt_delivery(lvt) == HV_DELIVERY_FIXED) {
+        lapic->lvt[HV_LAPIC_LVT_LINT0] |= LAPIC_LVT_REMOTE_IRR;
+        lapic_request_locked(lapic, (uint8_t)lvt, true);
+    }
+}
+
+void hv_lapic_set_lint0(struct hv_lapic *lapic, bool high)
+{
+    uint32_t lvt;
+    bool rises, changed;
+
+    hv_lock_take(&lapic->lock);
+    lvt = lapic->lvt[HV_LAPIC_LVT_LINT0];
+    rises = high && !lapic->lint0_high;
+    lapic->lint0_high = high;
+    if (lapic_lvt_delivery(lvt) == HV_DELIVERY_FIXED && (lvt & LAPIC_LVT_LEVEL)) {
+        lapic_lint0_locked(lapic);
+    } else if (rises && lapic_lvt_delivery(lvt) != HV_DELIVERY_EXTINT) {
+        /* ExtINT follows the wire by itself; the other modes want its edge. */
+        lapic_local_locked(lapic, HV_LAPIC_LVT_LINT0);
+    }
+    changed = lapic_update_locked(lapic);
+    hv_lock_drop(&lapic->lock);
+    lapic_kick(lapic, changed);
+}
+
+int hv_lapic_acknowledge(struct hv_lapic *lapic)
+{
+    const struct hv_lapic_hooks *hooks = &lapic->set->hooks;
+    uint32_t attention;
+    int vector = -1;
+
+    hv_lock_take(&lapic->lock);
+    attention = hv_load_relaxed(&lapic->attention);
+    if (attention & LAPIC_ATTENTION_VECTOR) {
+        vector = lapic_highest(lapic->irr);
+        (void)lapic_vector_clear(lapic->irr, (uint8_t)vector);
+        (void)lapic_vector_set(lapic->isr, (uint8_t)vector);
+        hv_count(&lapic->counters.acknowledged, 1);
+        if ((uint8_t)vector == (uint8_t)lapic->lvt[HV_LAPIC_LVT_TIMER]) {
+            hv_count(&lapic->timer.counters.accepted, 1);
+        }
+    } else if (attention & LAPIC_ATTENTION_EXTINT) {
+        lapic->extint_message = false;
+    }
+    /* No kick: the vCPU is the caller, and looks again. */
+    lapic_update_locked(lapic);
+    hv_lock_drop(&lapic->lock);
+    if (vector < 0 && (attention & LAPIC_ATTENTION_EXTINT)) {
+        vector = hooks->acknowledge_extint(hooks->context);
+    }
+    return vector;
+}
+
+/* 11.8.5: out of service, and told to whom it concerns. Returns the vector to broadcast, or -1. */
+static int lapic_eoi_locked(struct hv_lapic *lapic) HV_REQUIRES(&lapic->lock)
+{
+    int vector = lapic_highest(lapic->isr);
+    uint32_t lint0 = lapic->lvt[HV_LAPIC_LVT_LINT0];
+
+    if (vector < 0) {
+        return -1;
+    }
+    (void)lapic_vector_clear(lapic->isr, (uint8_t)vector);
+    if (!(lapic->tmr[vector / 32] & 1u << (vector & 31))) {
+        return -1;
+    }
+    if ((lint0 & LAPIC_LVT_REMOTE_IRR) && (int)(lint0 & LAPIC_LVT_VECTOR) == vector) {
+        lapic->lvt[HV_LAPIC_LVT_LINT0] &= ~(uint32_t)LAPIC_LVT_REMOTE_IRR;
+        lapic_lint0_locked(lapic);
+    }
+    return hv_load_relaxed(&lapic->svr) & LAPIC_SVR_NO_BROADCAST ? -1 : vector;
+}
+
+void lapic_eoi(struct hv_lapic *lapic)
+{
+    const struct hv_lapic_hooks *hooks = &lapic->set->hooks;
+    int vector;
+    bool changed;
+
+    hv_lock_take(&lapic->lock);
+    vector = lapic_eoi_locked(lapic);
+    changed = lapic_update_locked(lapic);
+    hv_lock_drop(&lapic->lock);
+    lapic_kick(lapic, changed);
+    if (vector >= 0) {
+        hooks->eoi(hooks->context, (uint8_t)vector);
+    }
+}
+
+uint64_t hv_lapic_cr8_read(const struct hv_lapic *lapic)
+{
+    /* Only its own vCPU, the caller, writes TPR. */
+    return lapic->tpr >> 4;
+}
+
+void hv_lapic_cr8_write(struct hv_lapic *lapic, uint64_t value)
+{
+    bool changed;
+
+    hv_lock_take(&lapic->lock);
+    lapic->tpr = (uint32_t)(value & 0xf) << 4;
+    changed = lapic_update_locked(lapic);
+    hv_lock_drop(&lapic->lock);
+    lapic_kick(lapic, changed);
+}
+
+void hv_lapic_init_signal(struct hv_lapic *lapic)
+{
+    hv_lock_take(&lapic->lock);
+    lapic->tpr = 0;
+    lapic_clear_locked(lapic);
+    lapic_update_locked(lapic);
+    hv_lock_drop(&lapic->lock);
+}
+
+static void lapic_reset(struct hv_lapic *lapic)
+{
+    bool bootstrap = lapic->index == 0;
+
+    hv_lock_take(&lapic->lock);
+    hv_store_relaxed(&lapic->base, HV_LAPIC_DEFAULT_BASE | LAPIC_BASE_EN |
+                                       (bootstrap ? (uint64_t)LAPIC_BASE_BSP : 0));
+    hv_store_relaxed(&lapic->id, lapic->index << 24);
+    lapic->tpr = 0;
+    lapic_clear_locked(lapic);
+    if (bootstrap) {
+        lapic->lvt[HV_LAPIC_LVT_LINT0] = HV_DELIVERY_EXTINT << LAPIC_LVT_DELIVERY_SHIFT;
+    }
+    lapic_update_locked(lapic);
+    hv_lock_drop(&lapic->lock);
+}
+
+void hv_lapics_reset(struct hv_lapics *lapics)
+{
+    for (unsigned i = 0; i < lapics->count; i++) {
+        lapic_reset(&lapics->lapic[i]);
+    }
+}
+
+int hv_lapics_init(struct hv_lapics *lapics, const struct hv_lapics_config *config)
+{
+    size_t bytes = config->vcpus * sizeof(struct hv_lapic);
+    int error = 0;
+
+    memset(lapics, 0, sizeof(*lapics));
+    lapics->phys_bits = config->phys_bits;
+    lapics->clock = config->clock;
+    lapics->hooks = *config->hooks;
+    lapics->lapic = hv_alloc_aligned(_Alignof(struct hv_lapic), bytes);
+    if (!lapics->lapic) {
+        return -ENOMEM;
+    }
+    for (unsigned i = 0; i < config->vcpus; i++) {
+        struct hv_lapic *lapic = &lapics->lapic[i];
+
+        lapic->set = lapics;
+        lapic->index = i;
+        hv_lock_init(&lapic->lock, HV_RANK_LAPIC, "platform.lapic", i);
+        lapics->count = i + 1;
+        error = hv_vpt_init(&lapic->timer, config->timer_queue(config->timer_queue_context, i),
+                            HV_VPT_LAPIC, i, lapic_timer_expired, lapic, HV_RANK_LAPIC);
+        if (error) {
+            goto out;
+        }
+    }
+    hv_lapics_reset(lapics);
+out:
+    if (error) {
+        hv_lapics_finish(lapics);
+    }
+    return error;
+}
+
+void hv_lapics_finish(struct hv_lapics *lapics)
+{
+    for (unsigned i = 0; i < lapics->count; i++) {
+        hv_vpt_finish(&lapics->lapic[i].timer);
+        hv_lock_finish(&lapics->lapic[i].lock);
+    }
+    hv_free(lapics->lapic);
+    lapics->lapic = NULL;
+    lapics->count = 0;
+}
