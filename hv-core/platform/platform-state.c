@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The platform as a whole: its timers' statistics and pauses, and its save record. */
+#include "platform/platform.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/format.h"
+
+/* Timers in the order of their numbers: the devices', then each vCPU's. */
+#define PLATFORM_DEVICE_TIMERS (3u + HV_HPET_TIMERS)
+
+static const struct hv_vpt *platform_timer(const struct hv_platform *platform, unsigned index)
+{
+    switch (index) {
+    case 0:
+        return &platform->pit.timer;
+    case 1:
+        return &platform->rtc.periodic;
+    case 2:
+        return &platform->acpi.timer;
+    default:
+        if (index < PLATFORM_DEVICE_TIMERS) {
+            return &platform->hpet.timer[index - 3].vpt;
+        }
+        return &platform->lapics.lapic[index - PLATFORM_DEVICE_TIMERS].timer;
+    }
+}
+
+unsigned hv_platform_timers(const struct hv_platform *platform)
+{
+    return PLATFORM_DEVICE_TIMERS + platform->lapics.count;
+}
+
+/* Name, and the interrupt where the device alone decides it. */
+static void platform_describe(const struct hv_vpt *vpt, struct hv_platform_timer *timer)
+{
+    const char *name = "lapic";
+    unsigned number = vpt->index;
+
+    switch (vpt->source) {
+    case HV_VPT_PIT:
+        name = "pit";
+        break;
+    case HV_VPT_RTC:
+        hv_format(timer->name, sizeof(timer->name), "rtc");
+        timer->irq = 8;
+        return;
+    case HV_VPT_PM:
+        hv_format(timer->name, sizeof(timer->name), "pm");
+        timer->irq = HV_ACPI_SCI;
+        return;
+    case HV_VPT_HPET0:
+    case HV_VPT_HPET1:
+    case HV_VPT_HPET2:
+        name = "hpet";
+        number = (unsigned)(vpt->source - HV_VPT_HPET0);
+        break;
+    case HV_VPT_LAPIC:
+        break;
+    }
+    hv_format(timer->name, sizeof(timer->name), "%s%u", name, number);
+}
+
+void hv_platform_get_timer(const struct hv_platform *platform, unsigned index,
+                           struct hv_platform_timer *timer_out)
+{
+    const struct hv_vpt *vpt = platform_timer(platform, index);
+    const struct hv_vpt_counters *counters = &vpt->counters;
+
+    *timer_out = (struct hv_platform_timer){
+        .vcpu = vpt->index,
+        .policy = "merge",
+        .armed = hv_load_relaxed(&vpt->running),
+        .period_ns = hv_load_relaxed(&vpt->period_ns),
+        .fired = hv_load_relaxed(&counters->fired),
+        .issued = hv_load_relaxed(&counters->issued),
+        .accepted = hv_load_relaxed(&counters->accepted),
+        .merged = hv_load_relaxed(&counters->merged),
+        .discarded = hv_load_relaxed(&counters->discarded),
+        .masked_skips = hv_load_relaxed(&counters->masked_skips),
+        .retargets = hv_load_relaxed(&counters->retargets),
+        .period_clamped = hv_load_relaxed(&counters->period_clamped),
+    };
+    platform_describe(vpt, timer_out);
+}
+
+static void platform_each_timer(struct hv_platform *platform, void (*act)(struct hv_vpt *vpt))
+{
+    act(&platform->pit.timer);
+    act(&platform->rtc.periodic);
+    act(&platform->rtc.update);
+    act(&platform->acpi.timer);
+    for (unsigned i = 0; i < HV_HPET_TIMERS; i++) {
+        act(&platform->hpet.timer[i].vpt);
+    }
+    for (unsigned i = 0; i < platform->lapics.count; i++) {
+        act(&platform->lapics.lapic[i].timer);
+    }
+}
+
+void hv_platform_pause(struct hv_platform *platform)
+{
+    platform_each_timer(platform, hv_vpt_pause);
+}
+
+void hv_platform_resume(struct hv_platform *platform)
+{
+    platform_each_timer(platform, hv_vpt_resume);
+}
+
+/* Devices first: what is overdue is delivered then, into the controllers. */
+void hv_platform_save(struct hv_platform *platform, struct hv_platform_record *record_out)
+{
+    memset(record_out, 0, sizeof(*record_out));
+    record_out->version = HV_PLATFORM_RECORD_VERSION;
+    record_out->vcpus = platform->lapics.count;
+    record_out->testing = platform->testing;
+    hv_pit_save(&platform->pit, &record_out->pit);
+    hv_rtc_save(&platform->rtc, &record_out->rtc);
+    hv_hpet_save(&platform->hpet, &record_out->hpet);
+    hv_acpi_save(&platform->acpi, &record_out->acpi);
+    hv_uart_save(&platform->uart, &record_out->uart);
+    hv_i8042_save(&platform->i8042, &record_out->i8042);
+    if (platform->testing) {
+        hv_fwcfg_save(&platform->fwcfg, &record_out->fwcfg);
+        hv_testdev_save(&platform->testdev, &record_out->testdev);
+    }
+    hv_pic_save(&platform->pic, &record_out->pic);
+    hv_ioapic_save(&platform->ioapic, &record_out->ioapic);
+    for (unsigned i = 0; i < platform->lapics.count; i++) {
+        hv_lapic_save(&platform->lapics.lapic[i], &record_out->lapic[i]);
+    }
+}
+
+static const char *platform_check_devices(const struct hv_platform_record *record)
+{
+    const char *fields[] = {
+        hv_pit_check(&record->pit),   hv_rtc_check(&record->rtc),
+        hv_hpet_check(&record->hpet), hv_acpi_check(&record->acpi),
+        hv_uart_check(&record->uart), hv_i8042_check(&record->i8042),
+        hv_pic_check(&record->pic),   hv_ioapic_check(&record->ioapic),
+    };
+
+    for (size_t i = 0; i < HV_ARRAY_LEN(fields); i++) {
+        if (fields[i]) {
+            return fields[i];
+        }
+    }
+    return NULL;
+}
+
+static const char *platform_check(const struct hv_platform *platform,
+                                  const struct hv_platform_record *record)
+{
+    const char *field = NULL;
+
+    if (record->version != HV_PLATFORM_RECORD_VERSION) {
+        return "platform.version";
+    }
+    if (record->vcpus != platform->lapics.count) {
+        return "platform.vcpus";
+    }
+    if (record->testing != platform->testing) {
+        return "platform.testing";
+    }
+    field = platform_check_devices(record);
+    if (!field && platform->testing) {
+        field = hv_fwcfg_check(&record->fwcfg);
+    }
+    if (!field && platform->testing) {
+        field = hv_testdev_check(&record->testdev);
+    }
+    for (unsigned i = 0; !field && i < record->vcpus; i++) {
+        field = hv_lapic_check(&record->lapic[i], platform->lapics.phys_bits);
+    }
+    return field;
+}
+
+int hv_platform_load(struct hv_platform *platform, const struct hv_platform_record *record,
+                     const char **field_out)
+{
+    *field_out = platform_check(platform, record);
+    if (*field_out) {
+        return -EPROTO;
+    }
+    for (unsigned i = 0; i < record->vcpus; i++) {
+        hv_lapic_load(&platform->lapics.lapic[i], &record->lapic[i]);
+    }
+    hv_ioapic_load(&platform->ioapic, &record->ioapic);
+    hv_pic_load(&platform->pic, &record->pic);
+    hv_pit_load(&platform->pit, &record->pit);
+    hv_rtc_load(&platform->rtc, &record->rtc);
+    hv_hpet_load(&platform->hpet, &record->hpet);
+    hv_acpi_load(&platform->acpi, &record->acpi);
+    hv_uart_load(&platform->uart, &record->uart);
+    hv_i8042_load(&platform->i8042, &record->i8042);
+    if (platform->testing) {
+        hv_fwcfg_load(&platform->fwcfg, &record->fwcfg);
+        hv_testdev_load(&platform->testdev, &record->testdev);
+    }
+    return 0;
+}
