@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* MOV to and from the debug registers. Source: SDM 3B 17.2; SDM 2 (MOV—Debug Registers). */
 #include "cpu/control.h"
+
 #include "cpu/fault.h"
 
 /* Checks of both directions; *number becomes 0 to 3, 6 or 7. */

@@ -9,8 +9,9 @@
  *
  * Source: SDM 3A 6.11 to 6.14; SDM 2, INT n.
  */
-#include "cpu/descriptor.h"
 #include "cpu/event-private.h"
+
+#include "cpu/descriptor.h"
 #include "cpu/fault.h"
 #include "cpu/segment.h"
 #include "cpu/stack.h"

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Loads of segment registers, LDTR and TR, and the instructions that only ask about a descriptor.
  * Source: SDM 2 (MOV, LLDT, LTR, LAR, LSL, VERR). */
+#include "cpu/segment.h"
+
 #include "cpu/descriptor.h"
 #include "cpu/fault.h"
-#include "cpu/segment.h"
 
 /* Real mode changes selector and base; limit and attributes stay as protected mode left them
  * ("big real mode"). Virtual-8086 segments are all alike. */

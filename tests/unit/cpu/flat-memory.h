@@ -18,6 +18,9 @@ struct flat {
     uint8_t ram[FLAT_BYTES];
     /* Accesses let through before one answers -EAGAIN; 0: never. */
     unsigned again_after;
+    /* Accesses let through before one finds its page gone (#PF at FLAT_LOST, error 0); 0: never. */
+    unsigned fault_after;
+    unsigned accesses; /* counted */
     /* Compare-and-exchanges that find another vCPU was faster. */
     unsigned lost_races;
     unsigned flushes_all, flushes_non_global, flushes_page, flushes_pcid;
@@ -33,8 +36,9 @@ struct flat {
     unsigned acknowledged;
 };
 
+#define FLAT_LOST UINT64_C(0x1057)
 /* The only MSR of the fake platform. */
-#define FLAT_MSR 0x6e0
+#define FLAT_MSR  0x6e0
 
 static inline int flat_walk_read(void *context, hv_gpa gpa, unsigned bytes, uint64_t *value_out)
 {
@@ -72,8 +76,13 @@ static inline int flat_translate(struct flat *flat, hv_gva gva, unsigned bytes,
                                  enum hv_walk_intent intent, enum hv_walk_as as, uint64_t *gpa_out,
                                  struct hv_fault *fault)
 {
+    flat->accesses++;
     if (flat->again_after > 0 && --flat->again_after == 0) {
         return -EAGAIN;
+    }
+    if (flat->fault_after > 0 && --flat->fault_after == 0) {
+        *fault = (struct hv_fault){.vector = HV_VECTOR_PF, .has_error = true, .cr2 = FLAT_LOST};
+        return HV_FAULTED;
     }
     for (unsigned i = 0; i < bytes; i++) {
         hv_gva at = {gva.v + i};
