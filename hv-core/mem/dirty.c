@@ -16,6 +16,7 @@
 #include "base/assert.h"
 #include "base/bits.h"
 #include "mem/memory-private.h"
+#include "sync/race.h"
 
 struct hv_dirty_log {
     /* Set at creation. */
@@ -107,6 +108,7 @@ void hv_memory_note_write(struct hv_memory *memory, hv_gfn gfn)
         return;
     }
     side = noting_enter(memory);
+    HV_RACE("dirty.note.entered");
     /* Again: hv_dirty_stop() waits for those inside before it frees. */
     log = hv_load_seq(&memory->dirty_log);
     if (log && gfn.v < memory->p2m.frames) {

@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "lib/threads.h"
+#include "sync/race.h"
 #include "unit/mem/mem-fixture.h"
 
 #define PAGES 96u
@@ -64,6 +65,44 @@ static void test_rounds(void)
     hv_dirty_stop(&fixture.memory);
     hv_dirty_stop(&fixture.memory);
     TAP_EQ(harvest_all(seen), 0);
+    fixture_close(&fixture);
+}
+
+static _Atomic uint32_t round_done;
+
+static void note_or_round_body(unsigned index, void *context)
+{
+    (void)context;
+    hv_race_name_thread(index + 1);
+    if (index == 0) {
+        hv_memory_note_write(&fixture.memory, (hv_gfn){5});
+        return;
+    }
+    if (hv_race_await(1, "dirty.note.entered") && hv_dirty_round(&fixture.memory) == 0) {
+        hv_store_seq(&round_done, 1);
+    }
+}
+
+/* A device that is half way through its note is waited for: else its bit comes too late. */
+static void test_waits_for_notes(void)
+{
+    uint64_t seen[HV_EXTENT_FRAMES / 64] = {0};
+    struct threads both;
+
+    TAP_OK(fixture_open(&fixture, 2, HV_EXTENT_FRAMES, NULL, NULL));
+    TAP_EQ(hv_dirty_start(&fixture.memory), 0);
+    hv_store_seq(&round_done, 0);
+    hv_race_begin();
+    hv_race_stop(1, "dirty.note.entered", 0);
+    threads_start(&both, 2, note_or_round_body, NULL);
+    TAP_AWAIT(hv_load_seq(&fixture.memory.changed.waiters) == 1);
+    TAP_EQ(hv_load_seq(&round_done), 0);
+    hv_race_end();
+    threads_join(&both);
+    TAP_EQ(hv_load_seq(&round_done), 1);
+    TAP_EQ(harvest_all(seen), 1);
+    TAP_EQ(seen[0], UINT64_C(1) << 5);
+    hv_dirty_stop(&fixture.memory);
     fixture_close(&fixture);
 }
 
@@ -207,6 +246,7 @@ int main(int argc, char **argv)
 {
     static const struct tap_case cases[] = {
         {"mem.dirty.rounds", test_rounds},
+        {"mem.dirty.waits-for-notes", test_waits_for_notes},
         {"mem.dirty.fail-at-n", test_fail_at},
         {"tlb.logdirty-epoch", test_no_lost_write},
     };

@@ -438,6 +438,41 @@ static void test_share_waits(void)
     fixture_close(&fixture);
 }
 
+static void share_foreign_body(unsigned index, void *context)
+{
+    const struct hv_frame_access foreign = {.memory = &fixture.memory, .foreign = true};
+
+    (void)index;
+    (void)context;
+    if (hv_frame_type_get(fixture.arena, mfn, HV_FRAME_TYPE_SEALED, HV_SEAL_PGTABLE, &foreign) ==
+        0) {
+        hv_store_seq(&shared, 1);
+    }
+}
+
+/* A foreign reference that comes during the flush keeps its taint: the flush was before it. */
+static void test_share_taints(void)
+{
+    const struct hv_frame_access foreign = {.memory = &fixture.memory, .foreign = true};
+    struct threads sharer;
+
+    hv_store_seq(&shared, 0);
+    TAP_OK(open_with_frame());
+    TAP_EQ(hv_frame_type_get(fixture.arena, mfn, HV_FRAME_TYPE_WRITABLE, 0, &foreign), 0);
+    put();
+    TAP_OK(park(park_get_body, &product, "frame.get.taken"));
+    threads_start(&sharer, 1, share_foreign_body, NULL);
+    TAP_AWAIT(hv_load_seq(&fixture.arena->settled.waiters) == 1);
+    unpark("frame.get.taken");
+    threads_join(&sharer);
+    TAP_EQ(hv_load_seq(&shared), 1);
+    TAP_OK(hv_load_seq(&frame->type) & HV_FRAME_FTAINT);
+    put();
+    put();
+    hv_frame_put(fixture.arena, mfn);
+    fixture_close(&fixture);
+}
+
 int main(int argc, char **argv)
 {
     static const struct tap_case cases[] = {
@@ -448,6 +483,7 @@ int main(int argc, char **argv)
         {"tlb.stale-type-on-steal", test_stale_type_on_steal},
         {"tlb.seed-attack", test_seed_attack},
         {"tlb.share-waits", test_share_waits},
+        {"tlb.share-taints", test_share_taints},
     };
 
     return tap_run(argc, argv, cases, HV_ARRAY_LEN(cases));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The flush protocol: who is filtered, who is asked, who is waited for. */
 #include "lib/threads.h"
+#include "sync/race.h"
 #include "unit/mem/mem-fixture.h"
 
 #include <signal.h>
@@ -218,6 +219,54 @@ static void test_post(void)
     }
 }
 
+static void ask_body(unsigned index, void *context)
+{
+    bool *post = context;
+
+    (void)index;
+    hv_race_name_thread(1);
+    if (*post) {
+        hv_holders_post(fixture.memory.holder, 1, HV_REQUEST_EPOCH);
+    } else {
+        flush(1, false, hv_flush_clock(&fixture.arena->holders));
+    }
+    hv_store_seq(&phase, 1);
+}
+
+/* An acknowledgement of what was taken before the ring ends no wait. */
+static void stale_acknowledgement(bool post)
+{
+    struct fake_vcpu *vcpu = &fixture.vcpu[0];
+    struct threads asker;
+
+    TAP_OK(open_fixture());
+    hv_store_seq(&phase, 0);
+    fake_vcpu_enter(vcpu);
+    TAP_EQ(hv_doorbell_take(&vcpu->bell), 0);
+    hv_race_begin();
+    hv_race_stop(1, "doorbell.wait.sleeps", 0);
+    threads_start(&asker, 1, ask_body, &post);
+    TAP_OK(hv_race_await(1, "doorbell.wait.sleeps"));
+    hv_doorbell_acknowledge(&vcpu->bell);
+    /* Before the release, which frees the older of the two: it must park there again. */
+    hv_race_stop(1, "doorbell.wait.sleeps", 0);
+    hv_race_release(1, "doorbell.wait.sleeps");
+    TAP_OK(hv_race_await(1, "doorbell.wait.sleeps"));
+    TAP_EQ(hv_load_seq(&phase), 0);
+    TAP_EQ(hv_load_seq(&vcpu->bell.requests), post ? HV_REQUEST_EPOCH : HV_REQUEST_FLUSH);
+    fake_vcpu_serve(vcpu);
+    hv_race_end();
+    threads_join(&asker);
+    hv_doorbell_leave(&vcpu->bell);
+    fixture_close(&fixture);
+}
+
+static void test_stale_acknowledgement(void)
+{
+    stale_acknowledgement(false);
+    stale_acknowledgement(true);
+}
+
 static void flush_under_lock(void)
 {
     if (open_fixture()) {
@@ -240,6 +289,7 @@ int main(int argc, char **argv)
         {"tlb.mappers", test_mappers},
         {"tlb.mapper-churn", test_mapper_churn},
         {"tlb.post", test_post},
+        {"tlb.stale-acknowledgement", test_stale_acknowledgement},
         {"tlb.wait-deadlock", test_wait_deadlock},
     };
 
