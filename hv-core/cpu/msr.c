@@ -308,6 +308,9 @@ static void move_tsc(struct hv_cpu *cpu, uint64_t distance)
 {
     cpu->msr.tsc_offset = (int64_t)((uint64_t)cpu->msr.tsc_offset + distance);
     cpu->msr.tsc_adjust = (int64_t)((uint64_t)cpu->msr.tsc_adjust + distance);
+    if (cpu->hooks->tsc_changed) {
+        cpu->hooks->tsc_changed(cpu->hook_context);
+    }
 }
 
 static int write_feature_control(struct hv_cpu *cpu, uint64_t value, struct hv_fault *fault_out)

@@ -292,6 +292,9 @@ struct hv_cpu_hooks {
     int (*msr_write)(void *context, uint32_t index, uint64_t value);
     /** The guest's time-stamp counter, tsc_offset applied. */
     uint64_t (*tsc_read)(void *context);
+    /** tsc_offset was changed: what waits for a value of the counter waits for another moment.
+     * May be NULL. */
+    void (*tsc_changed)(void *context);
     /** True when the local APIC or the PIC has an interrupt for this vCPU (IF is not looked at). */
     bool (*interrupt_pending)(void *context);
     /** Take it: the vector, acknowledged at its chip; -1 when it has gone (spurious). */
