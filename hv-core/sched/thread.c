@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Starting threads: see thread.h. */
+#include "sched/thread.h"
+
+#include <errno.h>
+#include <signal.h>
+
+int hv_thread_start(pthread_t *thread_out, const char *name, void *(*body)(void *), void *context)
+{
+    /* What a thread brings upon itself stays: blocked, it would end the process unhandled. */
+    static const int synchronous[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT};
+    sigset_t blocked, before;
+    int error;
+
+    sigfillset(&blocked);
+    for (size_t i = 0; i < HV_ARRAY_LEN(synchronous); i++) {
+        sigdelset(&blocked, synchronous[i]);
+    }
+    /* A thread inherits its maker's mask, so that no signal can come before it has set its own. */
+    pthread_sigmask(SIG_SETMASK, &blocked, &before);
+    error = pthread_create(thread_out, NULL, body, context);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (error != 0) {
+        return -EAGAIN;
+    }
+    pthread_setname_np(*thread_out, name);
+    return 0;
+}

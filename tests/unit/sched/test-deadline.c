@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* sched/deadline: rings when due, when kicked, not when cleared, and notices earlier ones. */
+#include "sched/deadline.h"
+
+#include <errno.h>
+
+#include "base/alloc.h"
+#include "lib/threads.h"
+
+#define SLOTS 3
+
+static struct hv_clock sim, host;
+static struct hv_doorbell bells[SLOTS];
+static struct hv_deadline *deadline;
+
+static bool start(const struct hv_clock *clock)
+{
+    hv_clock_init_simulated(&sim, (hv_ns){1000});
+    hv_clock_init_host(&host);
+    for (unsigned i = 0; i < SLOTS; i++) {
+        hv_doorbell_init(&bells[i]);
+    }
+    return hv_deadline_create(SLOTS, clock, &deadline) == 0;
+}
+
+static void end(void)
+{
+    hv_deadline_destroy(deadline);
+}
+
+static bool rung(unsigned index)
+{
+    return hv_load_seq(&bells[index].requests) == HV_REQUEST_TIMER;
+}
+
+static void advance(uint64_t span_ns)
+{
+    hv_clock_advance(&sim, span_ns);
+    hv_deadline_clock_moved(deadline);
+}
+
+static void test_due(void)
+{
+    TAP_OK(start(&sim));
+    hv_deadline_set(deadline, 0, &bells[0], (hv_ns){2000});
+    hv_deadline_set(deadline, 1, &bells[1], (hv_ns){3000});
+    hv_deadline_set(deadline, 2, &bells[2], HV_NS_NEVER);
+    advance(999);
+    advance(1);
+    TAP_AWAIT(rung(0));
+    TAP_OK(!rung(1));
+    TAP_EQ(hv_doorbell_take(&bells[0]), HV_REQUEST_TIMER);
+    advance(1000);
+    TAP_AWAIT(rung(1));
+    /* One ring a deadline; and never is never. */
+    TAP_OK(!rung(0));
+    TAP_OK(!rung(2));
+    end();
+}
+
+static void test_past(void)
+{
+    TAP_OK(start(&sim));
+    hv_deadline_set(deadline, 1, &bells[1], (hv_ns){1});
+    TAP_AWAIT(rung(1));
+    end();
+}
+
+static void test_kick(void)
+{
+    TAP_OK(start(&sim));
+    hv_deadline_kick(deadline, 0);
+    TAP_OK(!rung(0));
+    hv_deadline_set(deadline, 0, &bells[0], HV_NS_NEVER);
+    hv_deadline_kick(deadline, 0);
+    TAP_OK(rung(0));
+    TAP_OK(!rung(1));
+    end();
+}
+
+static void test_clear(void)
+{
+    TAP_OK(start(&sim));
+    hv_deadline_set(deadline, 0, &bells[0], (hv_ns){2000});
+    hv_deadline_set(deadline, 1, &bells[1], (hv_ns){2000});
+    hv_deadline_clear(deadline, 0);
+    hv_deadline_kick(deadline, 0);
+    advance(5000);
+    /* The thread looks at slot 0 first: when 1 is rung, 0 has been passed over. */
+    TAP_AWAIT(rung(1));
+    TAP_OK(!rung(0));
+    end();
+}
+
+/* On the host's clock, where the thread really sleeps: a later set that is earlier must wake it. */
+static void test_earlier(void)
+{
+    TAP_OK(start(&host));
+    hv_deadline_set(deadline, 0, &bells[0], hv_ns_add(hv_clock_host_now(), 3600 * HV_NS_PER_S));
+    for (unsigned i = 0; i < 50; i++) {
+        hv_deadline_set(deadline, 1, &bells[1], hv_ns_add(hv_clock_host_now(), 20000));
+        TAP_AWAIT(rung(1));
+        (void)hv_doorbell_take(&bells[1]);
+    }
+    TAP_OK(!rung(0));
+    end();
+}
+
+static void test_no_memory(void)
+{
+    int64_t live = hv_alloc_live();
+
+    hv_alloc_fail_at(1);
+    TAP_EQ(hv_deadline_create(SLOTS, &sim, &deadline), -ENOMEM);
+    hv_alloc_fail_at(0);
+    TAP_OK(!deadline);
+    hv_deadline_destroy(NULL);
+    TAP_EQ(hv_alloc_live(), live);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct tap_case cases[] = {
+        {"sched.deadline.due", test_due},         {"sched.deadline.past", test_past},
+        {"sched.deadline.kick", test_kick},       {"sched.deadline.clear", test_clear},
+        {"sched.deadline.earlier", test_earlier}, {"sched.deadline.no-memory", test_no_memory},
+    };
+    return tap_run(argc, argv, cases, HV_ARRAY_LEN(cases));
+}
