@@ -12,7 +12,9 @@ struct hv_worker {
     /* Rung when the worker may have something to do. IN_GUEST while it runs an entity: then
      * `interrupt` passes a ring on to the entity's bell, through the worker's deadline slot. */
     struct hv_doorbell bell;
-    HV_ALIGNED(HV_CACHE_LINE) struct hv_lock lock; /* HV_RANK_RUNQUEUE; entities' states, too */
+    /* The worker's own, on a line of its own: what readers of grace periods look at. */
+    struct hv_qsbr_thread reader;
+    struct hv_lock lock; /* HV_RANK_RUNQUEUE; entities' states, too */
     /* Guarded by &lock. */
     struct hv_list ready;
     unsigned retirers; /* threads that wait for `turns` */
@@ -25,7 +27,6 @@ struct hv_worker {
     _Atomic uint32_t turns;
     /* The worker's own. */
     struct hv_worker_counters counters;
-    struct hv_qsbr_thread reader;
     struct hv_timer_queue timers;
     /* Set at creation. */
     struct hv_sched *sched;

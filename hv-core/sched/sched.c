@@ -268,7 +268,7 @@ void hv_worker_put_back(struct hv_worker *worker, struct hv_sched_entity *entity
 }
 
 /* Wait until a slice ends, in which the entity is to retire. The home is locked, before and after. */
-static void await_turn_locked(struct hv_worker *home, struct hv_sched_entity *entity)
+HV_NO_TSA static void await_turn_locked(struct hv_worker *home, struct hv_sched_entity *entity)
 {
     uint32_t since = hv_load_seq(&home->turns);
 

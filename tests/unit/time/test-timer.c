@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* time/timer on a simulated clock: order, moves, ends; kill and rehome against a running callback. */
+/* time/timer on a simulated clock, in one thread: order, moves, ends, bounds, failures. */
 #include "time/timer.h"
 
 #include <errno.h>
 #include <signal.h>
 
 #include "base/alloc.h"
-#include "lib/threads.h"
-#include "sync/race.h"
+#include "lib/tap.h"
 
 static struct hv_clock sim;
 static struct hv_doorbell bell;
@@ -20,7 +19,7 @@ static struct {
     uint64_t at[64];
 } fired;
 
-static _Atomic uint32_t in_callback, done;
+static unsigned done;
 
 static void note(struct hv_timer *timer, void *context)
 {
@@ -35,7 +34,7 @@ static void note(struct hv_timer *timer, void *context)
 static void start(void)
 {
     fired.count = 0;
-    in_callback = done = 0;
+    done = 0;
     hv_clock_init_simulated(&sim, (hv_ns){1000});
     hv_doorbell_init(&bell);
     if (hv_timer_queue_init(&queue, &sim, &bell, 0) != 0 ||
@@ -442,153 +441,6 @@ static void test_kill_below_rank(void)
     end();
 }
 
-/* ---- two threads, by script: 1 runs the queue, 2 acts ---- */
-
-static void long_callback(struct hv_timer *timer, void *context)
-{
-    hv_store_seq(&in_callback, 1);
-    HV_RACE("test.callback");
-    note(timer, context);
-    hv_timer_arm(timer, (hv_ns){2000});
-    hv_store_seq(&in_callback, 0);
-}
-
-static void run_or_kill(unsigned index, void *context)
-{
-    struct hv_timer *timer = context;
-
-    hv_race_name_thread(index + 1);
-    if (index == 0) {
-        hv_timer_queue_run(&queue, (hv_ns){1000});
-    } else {
-        HV_RACE("test.act");
-        hv_timer_kill(timer);
-        /* Whatever happens to the timer now, the callback must not see it. */
-        hv_store_seq(&done, 1 + hv_load_seq(&in_callback));
-        timer->callback = NULL;
-    }
-}
-
-static void test_kill_running(void)
-{
-    struct threads threads;
-    struct hv_timer timer;
-
-    start();
-    make(&timer, long_callback, NULL);
-    hv_timer_arm(&timer, (hv_ns){0});
-    hv_race_begin();
-    hv_race_stop(1, "test.callback", 0);
-    hv_race_stop(2, "test.act", 0);
-    hv_race_stop(2, "timer.kill.waits", 0);
-    threads_start(&threads, 2, run_or_kill, &timer);
-    TAP_OK(hv_race_await(1, "test.callback"));
-    hv_race_release(2, "test.act");
-    TAP_OK(hv_race_await(2, "timer.kill.waits"));
-    TAP_EQ(done, 0);
-    hv_race_end();
-    threads_join(&threads);
-    /* Waited for the callback; and its arming itself was in vain. */
-    TAP_EQ(done, 1);
-    TAP_EQ(fired.count, 1);
-    TAP_OK(!hv_timer_armed(&timer));
-    hv_timer_finish(&timer);
-    end();
-}
-
-/* Killed when popped, before the callback has begun: it runs once more, and kill waits for it. */
-static void test_kill_popped(void)
-{
-    struct threads threads;
-    struct hv_timer timer;
-
-    start();
-    make(&timer, long_callback, NULL);
-    hv_timer_arm(&timer, (hv_ns){0});
-    hv_race_begin();
-    hv_race_stop(1, "timer.run.popped", 0);
-    hv_race_stop(2, "test.act", 0);
-    hv_race_stop(2, "timer.kill.waits", 0);
-    threads_start(&threads, 2, run_or_kill, &timer);
-    TAP_OK(hv_race_await(1, "timer.run.popped"));
-    hv_race_release(2, "test.act");
-    TAP_OK(hv_race_await(2, "timer.kill.waits"));
-    hv_race_end();
-    threads_join(&threads);
-    TAP_EQ(done, 1);
-    hv_timer_finish(&timer);
-    end();
-}
-
-static void run_or_rehome(unsigned index, void *context)
-{
-    struct hv_timer *timer = context;
-
-    hv_race_name_thread(index + 1);
-    if (index == 0) {
-        hv_timer_queue_run(&queue, (hv_ns){1000});
-    } else {
-        HV_RACE("test.act");
-        hv_store_seq(&done, 1 + (hv_timer_rehome(timer, &other) == 0));
-        hv_timer_arm(timer, (hv_ns){0});
-    }
-}
-
-/* Rehomed and armed while its callback runs: the other queue must not run it at the same time. */
-static void test_rehome_running(void)
-{
-    struct threads threads;
-    struct hv_timer timer;
-
-    start();
-    make(&timer, long_callback, NULL);
-    hv_timer_arm(&timer, (hv_ns){0});
-    hv_race_begin();
-    hv_race_stop(1, "test.callback", 0);
-    hv_race_stop(2, "test.act", 0);
-    threads_start(&threads, 2, run_or_rehome, &timer);
-    TAP_OK(hv_race_await(1, "test.callback"));
-    hv_race_release(2, "test.act");
-    TAP_AWAIT(hv_timer_armed(&timer));
-    TAP_EQ(hv_timer_queue_next(&other).v, UINT64_MAX);
-    TAP_EQ(hv_timer_queue_run(&other, (hv_ns){1000}), 0);
-    hv_race_end();
-    threads_join(&threads);
-    TAP_EQ(done, 2);
-    TAP_EQ(hv_timer_queue_next(&other).v, 2000);
-    TAP_EQ(queue.reserved, 0);
-    hv_timer_queue_check(&other);
-    hv_timer_finish(&timer);
-    end();
-}
-
-static void arm_named(unsigned index, void *context)
-{
-    hv_race_name_thread(index + 2);
-    hv_timer_arm(context, (hv_ns){1500});
-}
-
-/* Moved between an arming's look at the queue and its lock. */
-static void test_arm_moved(void)
-{
-    struct threads threads;
-    struct hv_timer timer;
-
-    start();
-    make(&timer, note, NULL);
-    hv_race_begin();
-    hv_race_stop(2, "timer.home.read", 0);
-    threads_start(&threads, 1, arm_named, &timer);
-    TAP_OK(hv_race_await(2, "timer.home.read"));
-    TAP_EQ(hv_timer_rehome(&timer, &other), 0);
-    hv_race_end();
-    threads_join(&threads);
-    TAP_EQ(hv_timer_queue_next(&queue).v, UINT64_MAX);
-    TAP_EQ(hv_timer_queue_next(&other).v, 1500);
-    hv_timer_finish(&timer);
-    end();
-}
-
 int main(int argc, char **argv)
 {
     static const struct tap_case cases[] = {
@@ -605,11 +457,6 @@ int main(int argc, char **argv)
         {"time.timer.rehome-itself", test_rehome_itself},
         {"time.timer.misuse", test_misuse},
         {"time.timer.kill-below-rank", test_kill_below_rank},
-        /* From here on by script. */
-        {"time.timer.kill-running", test_kill_running},
-        {"time.timer.kill-popped", test_kill_popped},
-        {"time.timer.rehome-running", test_rehome_running},
-        {"time.timer.arm-moved", test_arm_moved},
     };
-    return tap_run(argc, argv, cases, HV_CONFIG_RACE_POINTS ? HV_ARRAY_LEN(cases) : 13);
+    return tap_run(argc, argv, cases, HV_ARRAY_LEN(cases));
 }
