@@ -221,7 +221,8 @@ int soft_shape_init(struct soft_shape *shape, const struct soft_insn *insn, cons
     shape->opcode = insn->opcode;
     shape->mandatory = insn->mandatory;
     shape->vex_bytes = insn->flags & SOFT_INSN_VEX ? insn->vex_bytes : 0;
-    shape->rex = insn->flags & SOFT_INSN_REX;
+    shape->rex = (insn->flags & SOFT_INSN_REX) &&
+                 (shape->flags & (SOFT_FORM_BYTE_REG | SOFT_FORM_BYTE_RM));
     shape->lock = insn->flags & SOFT_INSN_LOCK;
     shape->arith = (row->flags_read | row->flags_written) & HV_RFLAGS_ARITH;
     take_fields(shape, insn);

@@ -23,8 +23,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Address space only: pages come with use. Some 60,000 thunks. */
+/* Address space only: pages come with use. Programs have some thousand different vector
+ * instructions; a guest that makes up more than this, 12 MiB with all that belongs to them, is told
+ * that there is no memory. */
 #define CODE_BYTES        ((size_t)4 << 20)
+#define ENTRIES_MAX       65536u
 #define CODE_ALIGN        16u
 #define TABLE_SLOTS_FIRST 256u
 
@@ -100,6 +103,9 @@ static int grow_locked(struct soft_thunks *thunks) HV_REQUIRES(&thunks->lock)
     size_t slots = old->mask + 1;
     struct thunk_table *table;
 
+    if (thunks->entries == ENTRIES_MAX) {
+        return -ENOMEM;
+    }
     if (thunks->entries + 1 <= slots / 4 * 3) {
         return 0;
     }
