@@ -258,6 +258,46 @@ static inline bool unchanged(void)
     return memcmp(&before, &cpu, sizeof(cpu)) == 0;
 }
 
+static inline void copy_register(struct hv_table_register *out, const struct hv_table_register *in)
+{
+    memset(out, 0, sizeof(*out));
+    out->base = in->base;
+    out->limit = in->limit;
+}
+
+/* A copy without what the compiler leaves in padding when a struct is assigned. */
+static inline void copy_bare(struct hv_cpu *out, const struct hv_cpu *in)
+{
+    memcpy(out, in, sizeof(*out));
+    for (unsigned s = 0; s < HV_SEG_ALL; s++) {
+        memset(&out->seg[s], 0, sizeof(out->seg[s]));
+        out->seg[s].base = in->seg[s].base;
+        out->seg[s].limit = in->seg[s].limit;
+        out->seg[s].attr = in->seg[s].attr;
+        out->seg[s].selector = in->seg[s].selector;
+    }
+    copy_register(&out->gdtr, &in->gdtr);
+    copy_register(&out->idtr, &in->idtr);
+}
+
+static inline bool same_cpu(const struct hv_cpu *a, const struct hv_cpu *b)
+{
+    static struct hv_cpu bare[2];
+
+    copy_bare(&bare[0], a);
+    copy_bare(&bare[1], b);
+    return memcmp(&bare[0], &bare[1], sizeof(bare[0])) == 0;
+}
+
+static inline bool same_segments(const struct hv_cpu *a, const struct hv_cpu *b)
+{
+    static struct hv_cpu bare[2];
+
+    copy_bare(&bare[0], a);
+    copy_bare(&bare[1], b);
+    return memcmp(bare[0].seg, bare[1].seg, sizeof(bare[0].seg[0]) * HV_SEG_COUNT) == 0;
+}
+
 static inline bool faulted(int result, enum hv_vector vector, uint32_t error)
 {
     bool good =
