@@ -165,6 +165,21 @@ static void test_crossing_fault(void)
     TAP_EQ(guest_peek(guest, second - 4, 4), 0x01020304);
     TAP_EQ(guest_entry(guest, SCRATCH) & PTE_D, 0);
 
+    /* Likewise in user mode, where CR0.WP means nothing. */
+    guest->cpu[0].cr0 &= ~(uint64_t)HV_CR0_WP;
+    guest_map(guest, second, second | PTE_P | PTE_US);
+    guest_set_cpl(guest, 3);
+    TAP_EQ(soft_write_slow(vcpu, second - 2, 4, 0), HV_FAULTED);
+    TAP_EQ(vcpu->fault.cr2, second);
+    TAP_EQ(guest_entry(guest, SCRATCH) & PTE_D, 0);
+    guest_set_cpl(guest, 0);
+    TAP_EQ(soft_write_slow(vcpu, second - 2, 4, 0x01020304), 0);
+    guest->cpu[0].cr0 |= HV_CR0_WP;
+    soft_tlb_set_mode(vcpu);
+    guest_map(guest, second, second | PTE_P);
+    guest_poke(guest, second - 4, 4, 0x01020304);
+    guest_poke(guest, second, 4, 0);
+
     /* The first page's fault comes first. */
     guest_map(guest, SCRATCH, SCRATCH | PTE_P);
     TAP_EQ(soft_write_slow(vcpu, second - 2, 4, 0), HV_FAULTED);
@@ -345,7 +360,10 @@ static void test_code(void)
     TAP_EQ(guest->code_stores, 2);
     TAP_OK(soft_tlb_lookup(&vcpu->view[SOFT_TLB_WRITE], vcpu->tlb_id, SCRATCH, 4));
 
-    /* And it gets code again: the vCPU that seals it drops its own write translations. */
+    /* And it gets code again: the vCPU that seals it drops its own write translations, on all
+     * levels. */
+    guest_map(guest, SCRATCH, SCRATCH | PTE_TABLE | PTE_G);
+    TAP_EQ(soft_write_slow(vcpu, SCRATCH, 4, 1), 0);
     guest_set_leaf(guest, SCRATCH, HV_LEAF_RAM_RO);
     soft_tlb_drop_writes_to(vcpu, hv_gpa_to_gfn((hv_gpa){SCRATCH}));
     TAP_OK(!soft_tlb_lookup(&vcpu->view[SOFT_TLB_WRITE], vcpu->tlb_id, SCRATCH, 4));

@@ -208,16 +208,19 @@ static void test_ids_run_out(void)
         TAP_OK(vcpu->fetch_generation > generation);
         TAP_OK(!known(vcpu, SOFT_TLB_READ, SCRATCH));
     }
-    /* A space that is kept while others take ids loses its entries, not its correctness. */
+    /* A space that is kept while the ids run out loses its entries and its id, and is not given
+     * what another one entered under that. */
     soft_tlb_switch_pcid(vcpu, 3, true);
     TAP_EQ(walks(vcpu, SCRATCH), 1);
     soft_tlb_switch_pcid(vcpu, 4, false);
-    for (unsigned i = 0; i < 20; i++) {
+    for (uint64_t i = 1; i < 20; i++) {
         soft_tlb_flush_pcid(vcpu, 4);
-        TAP_EQ(walks(vcpu, SCRATCH), 1);
+        TAP_EQ(walks(vcpu, SCRATCH + i * HV_PAGE_SIZE), 1);
     }
     soft_tlb_switch_pcid(vcpu, 3, true);
-    TAP_EQ(walks(vcpu, SCRATCH), 1);
+    for (uint64_t i = 0; i < 20; i++) {
+        TAP_OK(!known(vcpu, SOFT_TLB_READ, SCRATCH + i * HV_PAGE_SIZE));
+    }
     guest_destroy(guest);
 }
 
@@ -258,6 +261,9 @@ static void test_large_range(void)
     soft_tlb_large_add(&large, 0x7f0000345000, 2 * HV_MIB);
     TAP_OK(soft_tlb_large_holds(&large, 0x7f0000200000));
     TAP_OK(soft_tlb_large_holds(&large, 0x7f00003fffff));
+    TAP_OK(!soft_tlb_large_holds(&large, 0x7f0000400000));
+    soft_tlb_large_add(&large, 0x7f0000000000, 2 * HV_MIB);
+    TAP_OK(soft_tlb_large_holds(&large, 0x7f0000000000));
     TAP_OK(!soft_tlb_large_holds(&large, 0x7f0000400000));
     soft_tlb_large_add(&large, 0x7f0000600000, 2 * HV_MIB);
     TAP_OK(soft_tlb_large_holds(&large, 0x7f0000200000));
@@ -455,16 +461,24 @@ static void test_fetch_generation(void)
     TAP_EQ(vcpu->fetch_generation, before + 5);
 
     /* Fetched, then pushed out of table and victims by others of its index. */
+    guest_poke(guest, GUEST_PD + 8, 8, GUEST_PT | PTE_TABLE);
     TAP_EQ(fetch(vcpu, SCRATCH), 0);
-    for (uint64_t i = 1; i < 8; i++) {
-        guest_poke(guest, GUEST_PD + i * 8, 8, 2 * HV_MIB | PTE_TABLE | PTE_PS);
-    }
     for (uint64_t i = 1; i <= SOFT_TLB_VICTIMS + 4; i++) {
-        TAP_EQ(fetch(vcpu, 2 * HV_MIB + SCRATCH + i * SOFT_TLB_ENTRIES_MIN * HV_PAGE_SIZE), 0);
+        TAP_EQ(fetch(vcpu, SCRATCH + i * SOFT_TLB_ENTRIES_MIN * HV_PAGE_SIZE), 0);
     }
     before = vcpu->fetch_generation;
     soft_tlb_flush_page(vcpu, (hv_gva){SCRATCH});
     TAP_EQ(vcpu->fetch_generation, before + 1);
+
+    /* Fetched, then gone with everything when the ids ran out by flushes that void no fetch. */
+    vcpu->tlbs->last_id = 9;
+    TAP_EQ(fetch(vcpu, SCRATCH), 0);
+    before = vcpu->fetch_generation;
+    for (unsigned i = 0; i < 10; i++) {
+        soft_serve(vcpu, HV_REQUEST_FLUSH);
+    }
+    soft_tlb_flush_page(vcpu, (hv_gva){SCRATCH});
+    TAP_OK(vcpu->fetch_generation > before);
     guest_destroy(guest);
 }
 
