@@ -4,12 +4,13 @@
  * page hold code.
  *
  * A page's first block seals its frame as CODE (decisions D1): from then on every store to it takes
- * the slow path, asks here, and either misses all chunks (a plain store) or invalidates the blocks
- * that overlap. When the last block of a page goes, the page is unsealed.
+ * the slow path, asks here, and either misses all chunks or invalidates the blocks that overlap. A page
+ * that holds no block any more is unsealed by the second store that finds none.
  *
  * Blocks are shared by the domain's vCPUs and read without a lock; insertion and removal hold
  * HV_RANK_CODE. A removed block's memory is reused only after every vCPU acknowledged
- * HV_REQUEST_CODE or was OUTSIDE (D4). The cache is capped at 16 MiB (D23): a full one starts over.
+ * HV_REQUEST_CODE or was OUTSIDE (D4). The cache is capped at 16 MiB (D23): a full one loses its oldest
+ * MiB.
  *
  * Source: Bochs' icache for 128-byte granularity; QEMU's tb-maint for the sealing of pages.
  */
@@ -23,8 +24,8 @@ HV_MUST_CHECK int soft_code_create(struct hv_memory *memory, struct soft_code **
 void soft_code_destroy(struct soft_code *code);
 
 /**
- * A store of @bytes at @gpa, inside one page that is sealed as CODE, is about to happen: invalidate
- * overlapping blocks, of this and other vCPUs.
+ * A store of @bytes at @gpa, inside one page that is sealed as CODE, was made: invalidate overlapping
+ * blocks, of this and other vCPUs.
  *
  * @running  the vCPU that stores, or NULL for devices; when its own running block is hit, it leaves
  *           the block after the present instruction.

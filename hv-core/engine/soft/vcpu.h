@@ -14,10 +14,11 @@
 #include "sync/lock.h"
 
 struct soft_block;
-struct soft_tlbs;   /* tlb.c: all tables, ids, victims, the global level */
-struct soft_code;   /* code.h: the domain's block cache */
-struct soft_thunks; /* thunk.h: the domain's host-executed code */
-struct soft_jump_cache;
+struct soft_tlbs;       /* tlb.c: all tables, ids, victims, the global level */
+struct soft_code;       /* code.h: the domain's block cache */
+struct soft_thunks;     /* thunk.h: the domain's host-executed code */
+struct soft_jump_cache; /* jump.h */
+struct soft_translator;
 
 /* Keeps a domain's other vCPUs out of guest code during a locked access that the host cannot do
  * with one locked instruction: exclusive.c. */
@@ -82,16 +83,25 @@ struct hv_engine_vcpu {
     struct soft_tlb_view view[SOFT_TLB_KINDS]; /* of the current mode */
     uint64_t tlb_id;                           /* current address-space id, tag form */
     struct hv_doorbell *bell;
-    uint64_t insns_left; /* of the budget; counts down by block */
+    int64_t insns_left; /* of the budget; counts down by block */
     enum soft_tlb_mode mode;
     /* Bumped whenever a cached translation of a fetch may have become wrong: guards chains and
      * jump-cache entries that cross pages. */
     uint64_t fetch_generation;
 
+    /* fetch_generation and key together: what an entry of the jump cache must say. */
+    uint64_t stamp;
+    struct soft_jump_cache *jumps;
+    uint32_t key;     /* enum soft_key: the present mode */
+    uint32_t pauses;  /* since the last burst or exit */
+    bool leave_block; /* a store hit the domain's code: the running block may be stale */
+    bool no_trap;     /* single-stepping: the instruction itself delivered an event */
+
     struct hv_fault fault;
+    struct hv_exit stop; /* what SOFT_RESULT_STOP asks for */
     struct soft_fpu fpu;
     struct soft_tlbs *tlbs;
-    struct soft_jump_cache *jumps;
+    struct soft_translator *translator; /* translate.h: one block in the making */
     struct soft_replay replay;
     bool awaits_device; /* the last -EAGAIN was a device's: HV_EXIT_IO, else go on at once */
     /* A read-modify-write that is no plain RAM in one page works on this and is stored back. */

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * From a RIP to the block there: a per-vCPU cache keyed by RIP, and behind it the fetch TLB and the
+ * domain's block cache.
+ *
+ *   entry   rip | stamp = (fetch_generation, key) | first micro-operation
+ *
+ * An entry counts only while the vCPU's stamp is the one it was made under, so that a changed
+ * translation or mode needs no sweep; a block that was taken out since is recognised by the label of
+ * its first micro-operation.
+ */
+#pragma once
+
+#include "engine/soft/uop.h"
+
+#define SOFT_JUMPS 4096u
+
+struct soft_jump {
+    uint64_t rip;
+    uint64_t stamp;
+    const struct soft_uop *uop;
+    uint64_t unused;
+};
+
+struct soft_jump_cache {
+    struct soft_jump jump[SOFT_JUMPS];
+    /* Where the run loop started blocks, newest at count - 1: for crash reports. Blocks that others
+     * lead to without leaving the interpreter are not in it; recording those costs 3 %. */
+    uint64_t trace_rip[HV_ENGINE_TRACE_BLOCKS];
+    uint64_t traced;
+};
+
+static inline struct soft_jump *soft_jump_slot(struct soft_jump_cache *cache, uint64_t rip)
+{
+    return &cache->jump[(rip ^ (rip >> 12)) & (SOFT_JUMPS - 1)];
+}
+
+HV_MUST_CHECK int soft_jumps_create(struct soft_jump_cache **cache_out);
+void soft_jumps_destroy(struct soft_jump_cache *cache);
+
+/** Forget all: before the memory of blocks is used again. */
+void soft_jumps_clear(struct soft_jump_cache *cache);
+
+/** Remember @uop for @rip under the vCPU's stamp. */
+void soft_jump_put(struct hv_engine_vcpu *vcpu, uint64_t rip, const struct soft_uop *uop);
+
+/**
+ * The block at @rip, when one is known and the fetch TLB has its page: put into the jump cache.
+ *
+ * Returns its first micro-operation; NULL when the run loop must look (translate, raise a fault).
+ */
+const struct soft_uop *soft_jump_find(struct hv_engine_vcpu *vcpu, uint64_t rip);
+
+/** As soft_jump_find(), and link @branch to what was found when both are of one page. */
+const struct soft_uop *soft_jump_link(struct hv_engine_vcpu *vcpu, uint64_t rip,
+                                      const struct soft_uop *branch, enum soft_link_index which);
+
+/** The stamp of the present fetch_generation and key. */
+static inline void soft_jump_restamp(struct hv_engine_vcpu *vcpu)
+{
+    vcpu->stamp = vcpu->fetch_generation << SOFT_KEY_BITS | vcpu->key;
+}
+
+/** Derive key and stamp from the vCPU's registers, and the TLB's view. */
+void soft_jump_refresh(struct hv_engine_vcpu *vcpu);

@@ -1,0 +1,431 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * The run loop: everything between two calls of the interpreter. It serves the doorbell, delivers
+ * events and exceptions, and runs single instructions where something has to happen after one: the
+ * interrupt shadow of STI and MOV SS, RFLAGS.TF, breakpoints on code.
+ *
+ *     soft_run:  enter -> deliver -> [ find block -> interpret -> settle ]* -> leave
+ *
+ * After an instruction that may have changed mode, translations or interruptibility, key, stamp and
+ * TLB view are derived anew and events are looked for.
+ */
+#include "engine/soft/run.h"
+
+#include "engine/soft/access.h"
+#include "engine/soft/block.h"
+#include "engine/soft/interp.h"
+#include "engine/soft/jump.h"
+#include "engine/soft/thunk.h"
+#include "engine/soft/translate.h"
+
+#include "cpu/event.h"
+#include "sync/doorbell.h"
+
+#include <errno.h>
+
+/* Requests the engine serves by itself; any other one ends the run. */
+#define SERVED                                                                  \
+    (HV_REQUEST_EVENT | HV_REQUEST_FLUSH | HV_REQUEST_EPOCH | HV_REQUEST_CODE | \
+     HV_REQUEST_EXCLUSIVE)
+
+#define DR7_ENABLE(n)    (UINT64_C(3) << ((n)*2))
+#define DR7_CONDITION(n) (UINT64_C(3) << (16 + (n)*4))
+#define DR7_BREAKPOINTS  4u
+
+/* What a step of the loop decided. Negative errnos and HV_FAULTED are settled before. */
+enum verdict {
+    VERDICT_GO_ON,
+    VERDICT_EXIT, /* *exit filled */
+};
+
+static enum verdict stop(struct hv_exit *exit, enum hv_exit_kind kind)
+{
+    *exit = (struct hv_exit){.kind = kind};
+    return VERDICT_EXIT;
+}
+
+/* -EAGAIN: at once, or when a device has answered. The mode may be OUTSIDE. */
+static enum verdict stop_error(struct hv_engine_vcpu *vcpu, struct hv_exit *exit, int error)
+{
+    if (error == -EAGAIN) {
+        return vcpu->awaits_device ? stop(exit, HV_EXIT_IO) : VERDICT_GO_ON;
+    }
+    if (error == -ENOMEM) {
+        return stop(exit, HV_EXIT_NO_MEMORY);
+    }
+    *exit = (struct hv_exit){
+        .kind = HV_EXIT_ERROR, .error = error, .reason = "the software engine cannot go on"};
+    return VERDICT_EXIT;
+}
+
+void soft_run_serve(struct hv_engine_vcpu *vcpu, uint32_t requests)
+{
+    soft_serve(vcpu, requests);
+    if (requests & HV_REQUEST_CODE) {
+        soft_jumps_clear(vcpu->jumps);
+        soft_code_acknowledge(vcpu->domain->code, vcpu->index);
+    }
+}
+
+/* ---- Events ----------------------------------------------------------------------------------- */
+
+static enum verdict settle_activity(struct hv_engine_vcpu *vcpu, struct hv_exit *exit)
+{
+    switch ((enum hv_activity)vcpu->cpu->activity) {
+    case HV_ACTIVITY_RUNNING:
+        return VERDICT_GO_ON;
+    case HV_ACTIVITY_HALTED:
+        return stop(exit, HV_EXIT_HLT);
+    case HV_ACTIVITY_WAIT_SIPI:
+        return stop(exit, HV_EXIT_RESET_CPU);
+    case HV_ACTIVITY_SHUTDOWN:
+    default:
+        return stop(exit, HV_EXIT_SHUTDOWN);
+    }
+}
+
+/*
+ * An interrupt, if one is due; then what the vCPU is up to. An instruction that has talked to a
+ * device is finished first (D9).
+ */
+static enum verdict deliver_events(struct hv_engine_vcpu *vcpu, struct hv_exit *exit)
+{
+    int rc = soft_insn_pending(vcpu) ? 0 : hv_event_poll(vcpu->cpu, &vcpu->access);
+
+    if (rc < 0) {
+        return stop_error(vcpu, exit, rc);
+    }
+    if (rc > 0) {
+        soft_jump_refresh(vcpu);
+    }
+    return settle_activity(vcpu, exit);
+}
+
+static enum verdict deliver_exception(struct hv_engine_vcpu *vcpu, struct hv_exit *exit)
+{
+    struct hv_fault fault = vcpu->fault;
+    int rc;
+
+    soft_insn_done(vcpu);
+    rc = hv_event_exception(vcpu->cpu, &vcpu->access, &fault);
+    soft_insn_done(vcpu);
+    if (rc < 0) {
+        /* The instruction faults again. */
+        return stop_error(vcpu, exit, rc);
+    }
+    soft_jump_refresh(vcpu);
+    return settle_activity(vcpu, exit);
+}
+
+/* #DB as a trap, or as the fault of a code breakpoint: RF is not set in its frame (SDM 3A 17.3.1). */
+static enum verdict deliver_debug(struct hv_engine_vcpu *vcpu, uint64_t dr6, struct hv_exit *exit)
+{
+    struct hv_cpu *cpu = vcpu->cpu;
+    int rc;
+
+    cpu->dr[6] |= dr6;
+    rc = hv_event_deliver(cpu, &vcpu->access, HV_EVENT_EXCEPTION, HV_VECTOR_DB, false, 0, cpu->rip,
+                          &vcpu->fault);
+    if (rc < 0) {
+        return stop_error(vcpu, exit, rc);
+    }
+    soft_jump_refresh(vcpu);
+    return settle_activity(vcpu, exit);
+}
+
+/* ---- Doorbell --------------------------------------------------------------------------------- */
+
+/*
+ * Serve what stands. Requests for others are left standing (or, when they came while we took, put
+ * back) and end the run.
+ */
+static enum verdict serve_bell(struct hv_engine_vcpu *vcpu, struct hv_exit *exit)
+{
+    struct hv_doorbell *bell = vcpu->bell;
+    uint32_t taken;
+
+    if (hv_load_seq(&bell->requests) & ~(uint32_t)SERVED) {
+        return stop(exit, HV_EXIT_PREEMPT);
+    }
+    taken = hv_doorbell_take(bell);
+    soft_run_serve(vcpu, taken);
+    hv_doorbell_acknowledge(bell);
+    soft_jump_restamp(vcpu);
+    if (taken & ~(uint32_t)SERVED) {
+        hv_doorbell_ring(bell, taken & ~(uint32_t)SERVED);
+        return stop(exit, HV_EXIT_PREEMPT);
+    }
+    return taken & HV_REQUEST_EVENT ? deliver_events(vcpu, exit) : VERDICT_GO_ON;
+}
+
+/* Go IN_GUEST, serving what stands. */
+static enum verdict enter(struct hv_engine_vcpu *vcpu, struct hv_exit *exit)
+{
+    while (soft_enter(vcpu) != 0) {
+        if (serve_bell(vcpu, exit) == VERDICT_EXIT) {
+            return VERDICT_EXIT;
+        }
+    }
+    return VERDICT_GO_ON;
+}
+
+/* ---- Running ---------------------------------------------------------------------------------- */
+
+static void trace(struct hv_engine_vcpu *vcpu)
+{
+    struct soft_jump_cache *jumps = vcpu->jumps;
+    const struct hv_cpu *cpu = vcpu->cpu;
+
+    jumps->trace_rip[jumps->traced % HV_ENGINE_TRACE_BLOCKS] =
+        cpu->rip + cpu->slot[HV_SLOT_SEG_BASE + HV_SEG_CS];
+    jumps->traced++;
+}
+
+/* The block at cpu->rip in the vCPU's mode, or what kept us from it. */
+static int find_block(struct hv_engine_vcpu *vcpu, const struct soft_uop **uop_out)
+{
+    uint64_t rip = vcpu->cpu->rip;
+    const struct soft_jump *jump = soft_jump_slot(vcpu->jumps, rip);
+
+    if (jump->rip == rip && jump->stamp == vcpu->stamp) {
+        *uop_out = jump->uop;
+        return 0;
+    }
+    *uop_out = soft_jump_find(vcpu, rip);
+    return *uop_out ? 0 : soft_translate(vcpu, rip, vcpu->key, uop_out);
+}
+
+/* Run from cpu->rip until something is to be decided. */
+static int run_blocks(struct hv_engine_vcpu *vcpu)
+{
+    const struct soft_uop *uop;
+    int rc = find_block(vcpu, &uop);
+
+    if (rc) {
+        return rc;
+    }
+    trace(vcpu);
+    vcpu->leave_block = false;
+    vcpu->cpu->slot[SOFT_SLOT_RIP] = vcpu->cpu->rip - uop->offset;
+    return soft_interpret(vcpu, uop, NULL);
+}
+
+static enum verdict settle(struct hv_engine_vcpu *vcpu, int rc, struct hv_exit *exit)
+{
+    const struct hv_cpu *cpu = vcpu->cpu;
+
+    switch (rc) {
+    case SOFT_RESULT_NEXT:
+    case SOFT_RESULT_LOOKUP:
+    case SOFT_RESULT_INTERRUPTED:
+        return VERDICT_GO_ON;
+    case SOFT_RESULT_FAULT:
+        return deliver_exception(vcpu, exit);
+    case SOFT_RESULT_LEAVE:
+        soft_insn_done(vcpu);
+        soft_jump_refresh(vcpu);
+        if ((cpu->rflags & HV_RFLAGS_IF) || cpu->nmi_pending ||
+            cpu->activity != HV_ACTIVITY_RUNNING) {
+            return deliver_events(vcpu, exit);
+        }
+        return VERDICT_GO_ON;
+    case SOFT_RESULT_STOP:
+        *exit = vcpu->stop;
+        return VERDICT_EXIT;
+    default:
+        return stop_error(vcpu, exit, rc);
+    }
+}
+
+/* ---- One instruction -------------------------------------------------------------------------- */
+
+static bool shadowed(const struct hv_cpu *cpu)
+{
+    return cpu->sti_shadow || cpu->mov_ss_shadow;
+}
+
+/* Breakpoints on execution: DR7 enables them, condition 00 (SDM 3A 17.2.4). */
+static uint64_t code_breakpoints(const struct hv_cpu *cpu)
+{
+    uint64_t enabled = 0;
+
+    if (HV_LIKELY(!(cpu->dr[7] & 0xff))) {
+        return 0;
+    }
+    for (unsigned i = 0; i < DR7_BREAKPOINTS; i++) {
+        if ((cpu->dr[7] & DR7_ENABLE(i)) && !(cpu->dr[7] & DR7_CONDITION(i))) {
+            enabled |= HV_BIT(i);
+        }
+    }
+    return enabled;
+}
+
+static uint64_t breakpoints_hit(const struct hv_cpu *cpu)
+{
+    uint64_t linear = cpu->rip + cpu->slot[HV_SLOT_SEG_BASE + HV_SEG_CS];
+    uint64_t hit = 0;
+
+    if (!hv_cpu_code64(cpu)) {
+        linear &= UINT32_MAX;
+    }
+    for (unsigned i = 0; i < DR7_BREAKPOINTS; i++) {
+        if ((code_breakpoints(cpu) & HV_BIT(i)) && cpu->dr[i] == linear) {
+            hit |= HV_BIT(i);
+        }
+    }
+    return hit;
+}
+
+/*
+ * A shadow without an event to hold back has no effect: it ends with the next block's first
+ * instruction, before which the interpreter does not look at the doorbell.
+ */
+static bool shadow_matters(struct hv_cpu *cpu)
+{
+    bool sti_shadow = cpu->sti_shadow, mov_ss_shadow = cpu->mov_ss_shadow;
+    bool matters;
+
+    if (HV_LIKELY(!shadowed(cpu))) {
+        return false;
+    }
+    cpu->sti_shadow = false;
+    cpu->mov_ss_shadow = false;
+    matters = hv_event_deliverable(cpu);
+    cpu->sti_shadow = sti_shadow;
+    cpu->mov_ss_shadow = mov_ss_shadow;
+    return matters;
+}
+
+/* Does something have to happen before or after the next instruction by itself? */
+static bool must_step(const struct hv_engine_vcpu *vcpu)
+{
+    struct hv_cpu *cpu = vcpu->cpu;
+
+    return (cpu->rflags & HV_RFLAGS_TF) || code_breakpoints(cpu) != 0 || soft_insn_pending(vcpu) ||
+           shadow_matters(cpu);
+}
+
+/* Has the step done its instruction (or one iteration of a repeated one)? */
+static bool is_complete(const struct hv_engine_vcpu *vcpu, int rc)
+{
+    switch (rc) {
+    case SOFT_RESULT_LOOKUP:
+    case SOFT_RESULT_INTERRUPTED:
+        return vcpu->insns_left <= 0; /* else it was the search for its block that ended so */
+    case SOFT_RESULT_LEAVE:
+    case SOFT_RESULT_STOP:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static int run_step(struct hv_engine_vcpu *vcpu)
+{
+    int rc;
+
+    vcpu->no_trap = false;
+    vcpu->insns_left = 1;
+    vcpu->key |= SOFT_KEY_STEP;
+    soft_jump_restamp(vcpu);
+    rc = run_blocks(vcpu);
+    vcpu->key &= ~(uint32_t)SOFT_KEY_STEP;
+    soft_jump_restamp(vcpu);
+    return rc;
+}
+
+/*
+ * One instruction with all that may come before and after it. The single-step trap is that of TF as
+ * it was before the instruction; MOV SS and an event that the instruction delivered hold it off
+ * (SDM 3B 17.3.1.4).
+ */
+static enum verdict step(struct hv_engine_vcpu *vcpu, struct hv_exit *exit)
+{
+    struct hv_cpu *cpu = vcpu->cpu;
+    bool sti_shadow = cpu->sti_shadow, mov_ss_shadow = cpu->mov_ss_shadow;
+    bool trap = cpu->rflags & HV_RFLAGS_TF;
+    uint32_t resume = cpu->rflags & HV_RFLAGS_RF;
+    uint64_t hit = resume || mov_ss_shadow ? 0 : breakpoints_hit(cpu);
+    int64_t left = vcpu->insns_left;
+    enum verdict verdict;
+    int rc;
+
+    if (hit) {
+        return deliver_debug(vcpu, hit, exit);
+    }
+    cpu->sti_shadow = false;
+    cpu->mov_ss_shadow = false;
+    rc = run_step(vcpu);
+    if (!is_complete(vcpu, rc)) {
+        if (rc != SOFT_RESULT_FAULT) {
+            cpu->sti_shadow = sti_shadow;
+            cpu->mov_ss_shadow = mov_ss_shadow;
+        }
+        vcpu->insns_left = left;
+        return settle(vcpu, rc, exit);
+    }
+    vcpu->insns_left = left - 1;
+    soft_insn_done(vcpu);
+    /* IRET may have set it anew, which is_complete() cannot tell; then it counts for the next one. */
+    if (rc != SOFT_RESULT_LEAVE) {
+        cpu->rflags &= ~resume;
+    }
+    if (!trap || vcpu->no_trap || cpu->mov_ss_shadow || rc == SOFT_RESULT_STOP) {
+        return settle(vcpu, rc, exit);
+    }
+    cpu->activity = HV_ACTIVITY_RUNNING;
+    soft_jump_refresh(vcpu);
+    verdict = deliver_debug(vcpu, HV_DR6_BS, exit);
+    return verdict == VERDICT_GO_ON ? deliver_events(vcpu, exit) : verdict;
+}
+
+static enum verdict run_once(struct hv_engine_vcpu *vcpu, struct hv_exit *exit)
+{
+    struct hv_cpu *cpu = vcpu->cpu;
+
+    if (!hv_doorbell_in_guest(vcpu->bell)) {
+        return enter(vcpu, exit);
+    }
+    if (HV_UNLIKELY(hv_load_relaxed(&vcpu->bell->exit_request))) {
+        return serve_bell(vcpu, exit);
+    }
+    if (vcpu->insns_left <= 0) {
+        return stop(exit, HV_EXIT_DEADLINE);
+    }
+    if (HV_UNLIKELY(must_step(vcpu))) {
+        return step(vcpu, exit);
+    }
+    cpu->sti_shadow = false;
+    cpu->mov_ss_shadow = false;
+    /* Without breakpoints nothing looks at RF. */
+    cpu->rflags &= ~(uint32_t)HV_RFLAGS_RF;
+    return settle(vcpu, run_blocks(vcpu), exit);
+}
+
+void soft_run(struct hv_engine_vcpu *vcpu, hv_ns deadline, uint64_t insn_budget,
+              struct hv_exit *exit_out)
+{
+    int64_t budget = insn_budget && insn_budget < INT64_MAX ? (int64_t)insn_budget : INT64_MAX;
+    enum verdict verdict;
+
+    /* The deadline thread rings the bell. */
+    (void)deadline;
+    vcpu->insns_left = budget;
+    vcpu->pauses = 0;
+    hv_memory_mark_dirty(vcpu->memory, vcpu->index);
+    soft_fpu_enter(vcpu);
+    verdict = enter(vcpu, exit_out);
+    if (verdict == VERDICT_GO_ON) {
+        soft_jump_refresh(vcpu);
+        verdict = deliver_events(vcpu, exit_out);
+    }
+    while (verdict == VERDICT_GO_ON) {
+        verdict = run_once(vcpu, exit_out);
+    }
+    soft_fpu_leave(vcpu);
+    if (hv_doorbell_in_guest(vcpu->bell)) {
+        hv_doorbell_leave(vcpu->bell);
+    }
+    hv_count(&vcpu->counters.instructions, (uint64_t)(budget - vcpu->insns_left));
+    hv_count(&vcpu->counters.exits[exit_out->kind], 1);
+}
