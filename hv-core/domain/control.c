@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The control side's operations on a paused or running domain: memory, entry state, console. */
+#include "domain/core.h"
+#include "domain/domain.h"
+
+#include "cpu/segment.h"
+
+#include <errno.h>
+
+int hv_guest_copy(struct hv_domain *domain, hv_gpa gpa, void *buffer, uint64_t bytes,
+                  enum hv_copy_direction direction)
+{
+    return hv_memory_copy(&domain->memory, gpa, buffer, bytes, direction);
+}
+
+void hv_domain_get_layout(const struct hv_domain *domain, struct hv_platform_layout *layout_out)
+{
+    *layout_out = domain->layout;
+}
+
+/* A flat segment of 4 GiB: code (execute/read) or data (read/write), DPL 0 (SDM 3A 3.4.5). */
+static struct hv_segment flat_segment(uint16_t selector, bool code, bool long_mode)
+{
+    return (struct hv_segment){
+        .selector = selector,
+        .limit = UINT32_MAX,
+        .attr = HV_SEG_ATTR_P | HV_SEG_ATTR_S | HV_SEG_ATTR_G | HV_SEG_ATTR_WRITABLE |
+                HV_SEG_ATTR_ACCESSED | (code ? HV_SEG_ATTR_CODE : 0) |
+                (code && long_mode ? HV_SEG_ATTR_L : HV_SEG_ATTR_DB),
+    };
+}
+
+/* Selectors of a 32-bit entry without a descriptor table, as PVH and Multiboot loaders give them. */
+#define FLAT_CS 0x08
+#define FLAT_DS 0x10
+
+static void set_boot_registers(struct hv_cpu *cpu, const struct hv_boot_state *boot)
+{
+    struct hv_segment code =
+        flat_segment(boot->long_mode ? boot->cs : FLAT_CS, true, boot->long_mode);
+    struct hv_segment data =
+        flat_segment(boot->long_mode ? boot->ds : FLAT_DS, false, boot->long_mode);
+
+    hv_cpu_reset(cpu, true);
+    cpu->cr0 = HV_CR0_PE | HV_CR0_ET | HV_CR0_NE;
+    if (boot->long_mode) {
+        cpu->cr0 |= HV_CR0_PG;
+        cpu->cr3 = boot->cr3;
+        cpu->cr4 = HV_CR4_PAE;
+        cpu->efer = HV_EFER_LME | HV_EFER_LMA;
+    }
+    cpu->gdtr = (struct hv_table_register){boot->gdt_base, boot->gdt_limit};
+    hv_segment_set(cpu, HV_SEG_CS, &code);
+    for (unsigned seg = HV_SEG_ES; seg < HV_SEG_COUNT; seg++) {
+        if (seg != HV_SEG_CS) {
+            hv_segment_set(cpu, (enum hv_seg)seg, &data);
+        }
+    }
+    hv_segment_sync_slots(cpu);
+    cpu->rip = boot->rip;
+    cpu->slot[HV_REG_RSP] = boot->rsp;
+    cpu->slot[HV_REG_RSI] = boot->rsi;
+    cpu->slot[HV_REG_RBX] = boot->rbx;
+    cpu->slot[HV_REG_RAX] = boot->rax;
+    cpu->slot[HV_REG_RDX] = 0;
+}
+
+int hv_domain_set_boot(struct hv_domain *domain, const struct hv_boot_state *boot)
+{
+    int rc = -EBUSY;
+
+    if (!hv_canonical(boot->rip) || (!boot->long_mode && boot->rip > UINT32_MAX)) {
+        return -EINVAL;
+    }
+    hv_lock_take(&domain->lifecycle);
+    if (hv_load_seq(&domain->state) == HV_DOMAIN_STATE_PAUSED) {
+        set_boot_registers(&domain->vcpu[0].cpu, boot);
+        domain->ops->state_changed(domain->vcpu[0].engine);
+        rc = 0;
+    }
+    hv_lock_drop(&domain->lifecycle);
+    return rc;
+}
+
+size_t hv_domain_console_input(struct hv_domain *domain, const uint8_t *data, size_t bytes)
+{
+    return hv_platform_console_input(&domain->platform, data, bytes);
+}
+
+void hv_domain_console_writable(struct hv_domain *domain)
+{
+    hv_platform_console_writable(&domain->platform);
+}
+
+static uint8_t code_bits(const struct hv_cpu *cpu)
+{
+    if (hv_cpu_code64(cpu)) {
+        return 64;
+    }
+    return cpu->seg[HV_SEG_CS].attr & HV_SEG_ATTR_DB ? 32 : 16;
+}
+
+int hv_domain_get_crash(struct hv_domain *domain, struct hv_crash_report *report_out)
+{
+    enum hv_domain_state state = (enum hv_domain_state)hv_load_seq(&domain->state);
+    struct hv_engine_trace trace = {0};
+    const struct hv_vcpu *vcpu;
+    const struct hv_cpu *cpu;
+
+    if (state != HV_DOMAIN_STATE_SHUTDOWN && state != HV_DOMAIN_STATE_PAUSED) {
+        return -EBUSY;
+    }
+    hv_domain_stop_vcpus(domain);
+    vcpu = &domain->vcpu[domain->end_vcpu];
+    cpu = &vcpu->cpu;
+    domain->ops->get_trace(vcpu->engine, &trace);
+    *report_out = (struct hv_crash_report){
+        .vcpu = vcpu->index,
+        .rip = cpu->rip,
+        .rflags = hv_cpu_rflags(cpu),
+        .cr0 = cpu->cr0,
+        .cr2 = cpu->cr2,
+        .cr3 = cpu->cr3,
+        .cr4 = cpu->cr4,
+        .efer = cpu->efer,
+        .cs = cpu->seg[HV_SEG_CS].selector,
+        .ss = cpu->seg[HV_SEG_SS].selector,
+        .ds = cpu->seg[HV_SEG_DS].selector,
+        .es = cpu->seg[HV_SEG_ES].selector,
+        .fs = cpu->seg[HV_SEG_FS].selector,
+        .gs = cpu->seg[HV_SEG_GS].selector,
+        .fs_base = cpu->seg[HV_SEG_FS].base,
+        .gs_base = cpu->seg[HV_SEG_GS].base,
+        .cpl = cpu->cpl,
+        .code_bits = code_bits(cpu),
+        .blocks = trace.count,
+        .code_bytes = trace.code_bytes,
+    };
+    for (unsigned i = 0; i < HV_REG_COUNT; i++) {
+        report_out->gpr[i] = cpu->slot[i];
+    }
+    for (unsigned i = 0; i < trace.count; i++) {
+        report_out->block_rip[i] = trace.block_rip[i];
+    }
+    for (unsigned i = 0; i < trace.code_bytes; i++) {
+        report_out->code[i] = trace.code[i];
+    }
+    return 0;
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Start and end of a core; the list of its domains. */
+#include "domain/core.h"
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "domain/domain.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+int hv_core_create(const struct hv_core_config *config, struct hv_core **core_out)
+{
+    const struct hv_arena_config arena = {HV_BACKING_KIND_MEMFD, config->memory_bytes};
+    unsigned workers = config->workers;
+    struct hv_core *core;
+    int rc;
+
+    *core_out = NULL;
+    core = hv_alloc(1, sizeof(*core));
+    if (!core) {
+        return -ENOMEM;
+    }
+    hv_clock_init_host(&core->clock);
+    hv_lock_init(&core->domlist, HV_RANK_DOMLIST, "core.domlist", 0);
+    hv_list_init(&core->domains);
+    core->next_id = 1;
+    core->next_generation = 1;
+    if (workers == 0) {
+        long online = sysconf(_SC_NPROCESSORS_ONLN);
+
+        workers = online > 0 ? (unsigned)online : 1;
+    }
+    rc = hv_arena_create(&arena, &core->arena);
+    if (rc == 0) {
+        rc = hv_sched_create(workers, &core->clock, &core->sched);
+    }
+    if (rc < 0) {
+        hv_core_destroy(core);
+        return rc;
+    }
+    *core_out = core;
+    return 0;
+}
+
+void hv_core_destroy(struct hv_core *core)
+{
+    if (!core) {
+        return;
+    }
+    HV_ASSERT(!hv_list_linked(&core->domains));
+    hv_sched_destroy(core->sched);
+    hv_arena_destroy(core->arena);
+    hv_lock_finish(&core->domlist);
+    hv_free(core);
+}
+
+static bool id_in_use_locked(const struct hv_core *core, uint16_t id)
+{
+    hv_list_for_each(node, &core->domains) {
+        if (hv_list_entry(node, struct hv_domain, link)->id == id) {
+            return true;
+        }
+    }
+    return false;
+}
+
+int hv_core_link(struct hv_core *core, struct hv_domain *domain)
+{
+    int rc = 0;
+
+    hv_lock_take(&core->domlist);
+    if (core->domain_count >= HV_CORE_DOMAINS_MAX) {
+        rc = -ENOSPC;
+    } else {
+        /* Ends: fewer are in use than there are. */
+        while (id_in_use_locked(core, core->next_id)) {
+            core->next_id = (uint16_t)(core->next_id % HV_CORE_DOMAINS_MAX + 1);
+        }
+        domain->id = core->next_id;
+        domain->generation = core->next_generation++;
+        core->next_id = (uint16_t)(core->next_id % HV_CORE_DOMAINS_MAX + 1);
+        core->domain_count++;
+        hv_list_push_tail(&core->domains, &domain->link);
+    }
+    hv_lock_drop(&core->domlist);
+    return rc;
+}
+
+void hv_core_unlink(struct hv_core *core, struct hv_domain *domain)
+{
+    hv_lock_take(&core->domlist);
+    if (hv_list_linked(&domain->link)) {
+        hv_list_unlink(&domain->link);
+        core->domain_count--;
+    }
+    hv_lock_drop(&core->domlist);
+}

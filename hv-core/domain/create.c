@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * Making and taking apart a domain: a table of steps, each with its undo. Create runs it downward
+ * and, when a step fails, undoes those before it upward; destroy undoes all of it. So what a domain
+ * consists of stands in one place, in one order.
+ */
+#include "domain/core.h"
+#include "domain/domain.h"
+
+#include "base/alloc.h"
+#include "mem/heap.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <string.h>
+
+/* RAM below this address; what does not fit starts at 4 GiB. */
+#define LOW_RAM_MAX  (3 * HV_GIB)
+#define HIGH_RAM     (4 * HV_GIB)
+#define VGA_HOLE     0xa0000u
+#define VGA_HOLE_END 0xc0000u
+#define TSC_KHZ      1000000u /* guest TSC ticks are nanoseconds: exact, and the same on any host */
+
+struct step {
+    int (*make)(struct hv_domain *domain, const struct hv_domain_config *config);
+    void (*undo)(struct hv_domain *domain);
+    const char *what;
+};
+
+static int make_place(struct hv_domain *domain, const struct hv_domain_config *config)
+{
+    (void)config;
+    return hv_core_link(domain->core, domain);
+}
+
+static void undo_place(struct hv_domain *domain)
+{
+    hv_core_unlink(domain->core, domain);
+}
+
+/* Whole extents are populated and freed: what the last one has beyond the guest's RAM is claimed
+ * with it. */
+static int make_memory(struct hv_domain *domain, const struct hv_domain_config *config)
+{
+    return hv_memory_init(&domain->memory, domain->core->arena, domain->id,
+                          hv_align_up(config->memory_bytes, HV_EXTENT_SIZE),
+                          &hv_domain_memory_hooks, domain);
+}
+
+static void undo_memory(struct hv_domain *domain)
+{
+    while (hv_memory_relinquish(&domain->memory, HV_EXTENT_FRAMES * 8) == -EAGAIN) {
+    }
+    hv_memory_finish(&domain->memory);
+}
+
+static int add_ram(struct hv_domain *domain, uint64_t start, uint64_t end)
+{
+    return start < end ? hv_memory_add_ram(&domain->memory, hv_gpa_to_gfn((hv_gpa){start}),
+                                           (end - start) >> HV_PAGE_SHIFT)
+                       : 0;
+}
+
+static int make_ram(struct hv_domain *domain, const struct hv_domain_config *config)
+{
+    struct hv_platform_layout *layout = &domain->layout;
+    int rc;
+
+    hv_platform_fill_layout(layout, config->vcpus);
+    layout->low_ram_bytes = config->memory_bytes < LOW_RAM_MAX ? config->memory_bytes : LOW_RAM_MAX;
+    layout->high_ram_bytes = config->memory_bytes - layout->low_ram_bytes;
+    rc = add_ram(domain, 0, VGA_HOLE);
+    if (rc == 0) {
+        rc = add_ram(domain, VGA_HOLE_END, layout->low_ram_bytes);
+    }
+    if (rc == 0) {
+        rc = add_ram(domain, HIGH_RAM, HIGH_RAM + layout->high_ram_bytes);
+    }
+    return rc;
+}
+
+static int make_engine(struct hv_domain *domain, const struct hv_domain_config *config)
+{
+    (void)config;
+    return domain->ops->domain_create(&domain->memory, &domain->engine);
+}
+
+static void undo_engine(struct hv_domain *domain)
+{
+    domain->ops->domain_destroy(domain->engine);
+    domain->engine = NULL;
+}
+
+static void destroy_vcpus(struct hv_domain *domain)
+{
+    for (unsigned i = 0; i < domain->vcpus; i++) {
+        struct hv_vcpu *vcpu = &domain->vcpu[i];
+
+        hv_sched_retire(&vcpu->entity);
+        domain->ops->vcpu_destroy(vcpu->engine);
+    }
+    hv_free(domain->vcpu);
+    domain->vcpu = NULL;
+    domain->vcpus = 0;
+}
+
+static int make_vcpus(struct hv_domain *domain, const struct hv_domain_config *config)
+{
+    int rc = 0;
+
+    hv_cpu_policy_init(&domain->policy, config->vcpus, TSC_KHZ, false);
+    domain->vcpu = hv_alloc_aligned(HV_CACHE_LINE, config->vcpus * sizeof(*domain->vcpu));
+    if (!domain->vcpu) {
+        return -ENOMEM;
+    }
+    for (unsigned i = 0; rc == 0 && i < config->vcpus; i++) {
+        struct hv_vcpu *vcpu = &domain->vcpu[i];
+        const struct hv_engine_vcpu_config engine = {
+            .index = i,
+            .cpu = &vcpu->cpu,
+            .memory = &domain->memory,
+            .bell = &vcpu->bell,
+            .holder = &vcpu->holder,
+            .clock = &domain->core->clock,
+            .io = &hv_domain_engine_io,
+            .io_context = vcpu,
+        };
+
+        hv_vcpu_init(vcpu, domain, i);
+        domain->vcpus = i + 1;
+        hv_memory_add_holder(&domain->memory, i, &vcpu->holder);
+        rc = domain->ops->vcpu_create(domain->engine, &engine, &vcpu->engine);
+    }
+    if (rc < 0) {
+        destroy_vcpus(domain);
+    }
+    return rc;
+}
+
+static int make_platform(struct hv_domain *domain, const struct hv_domain_config *config)
+{
+    struct hv_timer_queue *queues[HV_MAX_VCPUS];
+    struct hv_platform_config platform = {
+        .bus = &domain->bus,
+        .clock = &domain->core->clock,
+        .queues = queues,
+        .vcpus = config->vcpus,
+        .memory_bytes = config->memory_bytes,
+        .testdev = config->flags & HV_DOMAIN_TESTDEV,
+        .ops = &hv_domain_platform_ops,
+        .ops_context = domain,
+        .console = config->console,
+        .console_context = config->console_context,
+        .log_limit = &domain->log_limit,
+    };
+
+    for (unsigned i = 0; i < config->vcpus; i++) {
+        queues[i] = hv_sched_timer_queue(domain->core->sched, i);
+    }
+    hv_bus_init(&domain->bus);
+    return hv_platform_init(&domain->platform, &platform);
+}
+
+static void undo_platform(struct hv_domain *domain)
+{
+    hv_platform_finish(&domain->platform);
+}
+
+/* Undone upward: devices stop ringing before the vCPUs they ring go, those before their engine. */
+static const struct step steps[] = {
+    {make_place, undo_place, "no domain id is free"},
+    {make_memory, undo_memory, "not enough free memory for the machine"},
+    {make_ram, NULL, "cannot map the machine's memory"},
+    {make_engine, undo_engine, "cannot start the engine"},
+    {make_vcpus, destroy_vcpus, "cannot make the virtual CPUs"},
+    {make_platform, undo_platform, "cannot make the devices"},
+};
+
+static void undo_steps(struct hv_domain *domain, size_t made)
+{
+    while (made > 0) {
+        made--;
+        if (steps[made].undo) {
+            steps[made].undo(domain);
+        }
+    }
+}
+
+static void explain(char *why, size_t why_size, const char *text)
+{
+    size_t length;
+
+    if (why && why_size > 0) {
+        length = strnlen(text, why_size - 1);
+        memcpy(why, text, length);
+        why[length] = '\0';
+    }
+}
+
+static int check_config(const struct hv_core *core, const struct hv_domain_config *config,
+                        char *why, size_t why_size)
+{
+    struct hv_heap_info heap;
+    size_t name_length =
+        config->name ? strnlen(config->name, sizeof(((struct hv_domain *)0)->name)) : 0;
+
+    if (name_length == 0 || name_length >= sizeof(((struct hv_domain *)0)->name)) {
+        explain(why, why_size, "a machine's name has 1 to 63 bytes");
+        return -EINVAL;
+    }
+    if (config->vcpus == 0 || config->vcpus > HV_MAX_VCPUS) {
+        explain(why, why_size, "a machine has 1 to 64 virtual CPUs");
+        return -EINVAL;
+    }
+    hv_heap_get_info(hv_arena_heap(core->arena), &heap);
+    if (config->memory_bytes < HV_EXTENT_SIZE || config->memory_bytes % HV_MIB) {
+        explain(why, why_size, "memory is a multiple of 1 MiB, at least 2 MiB");
+        return -EINVAL;
+    }
+    if (config->memory_bytes >> HV_PAGE_SHIFT > heap.total_frames) {
+        explain(why, why_size, "memory is more than the core's arena holds");
+        return -EINVAL;
+    }
+    return 0;
+}
+
+static void free_domain(struct hv_domain *domain)
+{
+    hv_lock_finish(&domain->lifecycle);
+    hv_lock_finish(&domain->end_lock);
+    hv_free(domain);
+}
+
+int hv_domain_create(struct hv_core *core, const struct hv_domain_config *config,
+                     struct hv_domain **domain_out, char *why, size_t why_size)
+{
+    struct hv_domain *domain;
+    size_t made = 0;
+    int rc;
+
+    *domain_out = NULL;
+    explain(why, why_size, "the host has not enough memory");
+    rc = check_config(core, config, why, why_size);
+    if (rc < 0) {
+        return rc;
+    }
+    domain = hv_alloc_aligned(HV_CACHE_LINE, sizeof(*domain));
+    if (!domain) {
+        return -ENOMEM;
+    }
+    domain->core = core;
+    memcpy(domain->name, config->name, strnlen(config->name, sizeof(domain->name) - 1));
+    hv_list_init(&domain->link);
+    hv_lock_init(&domain->lifecycle, HV_RANK_LIFECYCLE, "domain.lifecycle", 0);
+    hv_lock_init(&domain->end_lock, HV_RANK_LEAF, "domain.end", 0);
+    domain->ops = hv_engine_find(config->engine, why, why_size);
+    rc = domain->ops ? 0 : -ENOTSUP;
+    while (rc == 0 && made < HV_ARRAY_LEN(steps)) {
+        rc = steps[made].make(domain, config);
+        if (rc < 0) {
+            explain(why, why_size, steps[made].what);
+        } else {
+            made++;
+        }
+    }
+    if (rc < 0) {
+        undo_steps(domain, made);
+        free_domain(domain);
+        return rc;
+    }
+    explain(why, why_size, "");
+    hv_store_seq(&domain->state, HV_DOMAIN_STATE_PAUSED);
+    *domain_out = domain;
+    return 0;
+}
+
+void hv_domain_destroy(struct hv_domain *domain)
+{
+    if (!domain) {
+        return;
+    }
+    hv_lock_take(&domain->lifecycle);
+    hv_swap_seq(&domain->ended, 1);
+    hv_domain_announce(domain, HV_DOMAIN_STATE_DYING);
+    hv_domain_stop_vcpus(domain);
+    hv_lock_drop(&domain->lifecycle);
+    undo_steps(domain, HV_ARRAY_LEN(steps));
+    hv_domain_announce(domain, HV_DOMAIN_STATE_DEAD);
+    free_domain(domain);
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * A domain's life.
+ *
+ *     NEW --hv_domain_create--> PAUSED <--hv_domain_pause / unpause--> RUNNING
+ *     RUNNING --hv_domain_end--> SHUTDOWN --hv_domain_reset--> PAUSED
+ *     RUNNING --no host memory--> PAUSED (end = NO_MEMORY)
+ *     any --hv_domain_destroy--> DYING --> DEAD (memory returned, object freed)
+ *
+ * vCPUs and the state meet in two words: a vCPU counts itself into `active` and then looks at
+ * `may_run`; who stops the domain clears `may_run` and then waits for `active` to become 0. Both
+ * sides store, then load, sequentially consistent.
+ *
+ * Invariants:
+ *   (1) guest code runs only while may_run is set and the vCPU is counted in active;
+ *   (2) `end` is written once between two resets, by the first who ends the domain;
+ *   (3) state changes hold the lifecycle lock, but for RUNNING -> SHUTDOWN or PAUSED by the guest's
+ *       own end, which is a compare-and-exchange so that it can be done under any lock.
+ */
+#pragma once
+
+#include "domain/vcpu.h"
+#include "mem/memory.h"
+#include "platform/bus.h"
+#include "platform/platform.h"
+
+#include <hv/domain.h>
+
+struct hv_domain {
+    /* Set at creation. */
+    struct hv_core *core; /* borrowed */
+    uint16_t id;
+    uint64_t generation;
+    char name[64];
+    struct hv_platform_layout layout;
+    const struct hv_engine_ops *ops;
+    struct hv_engine_domain *engine; /* owned */
+    unsigned vcpus;
+    struct hv_vcpu *vcpu; /* array, owned */
+    struct hv_cpu_policy policy;
+    struct hv_memory memory;
+    struct hv_bus bus;
+    struct hv_platform platform;
+    struct hv_log_limit log_limit;
+
+    struct hv_lock lifecycle; /* HV_RANK_LIFECYCLE */
+    struct hv_list link;      /* guarded by the core's domlist lock */
+
+    /* Atomic. */
+    _Atomic uint32_t state; /* enum hv_domain_state */
+    _Atomic uint32_t may_run;
+    _Atomic uint32_t active;  /* vCPUs inside their run loop; futex word */
+    _Atomic uint32_t changes; /* bumped with each change of state; futex word */
+    _Atomic uint64_t halted;  /* vCPUs that wait with interrupts off or for SIPI */
+    _Atomic uint32_t ended;   /* 0, or 1 once the end below is being or has been written */
+
+    /* Guarded by end_lock (HV_RANK_LEAF). */
+    struct hv_lock end_lock;
+    enum hv_domain_end end;
+    uint32_t end_code, end_vcpu;
+    char end_reason[128];
+};
+
+/**
+ * End the domain by itself: power-off, reset, triple fault, crash. The first caller wins.
+ *
+ * Context: any thread, any lock of rank < HV_RANK_LEAF; never blocks. vCPUs stop at their next
+ * look.
+ */
+void hv_domain_end(struct hv_domain *domain, enum hv_domain_end end, uint32_t code, unsigned vcpu,
+                   const char *reason);
+
+/** Wake whoever waits for a change of state. */
+void hv_domain_announce(struct hv_domain *domain, enum hv_domain_state state);
+
+/** Clear may_run, ring every vCPU, and wait until none is inside. No lock of rank >= DEVICE. */
+void hv_domain_stop_vcpus(struct hv_domain *domain);
+
+/** Set may_run and wake every vCPU. */
+void hv_domain_start_vcpus(struct hv_domain *domain);
+
+/** What the platform and the engine call upward; tables in wiring.c. */
+extern const struct hv_cpu_hooks hv_domain_cpu_hooks;       /* context: struct hv_vcpu */
+extern const struct hv_engine_io hv_domain_engine_io;       /* context: struct hv_vcpu */
+extern const struct hv_platform_ops hv_domain_platform_ops; /* context: struct hv_domain */
+extern const struct hv_memory_hooks hv_domain_memory_hooks; /* context: struct hv_domain */

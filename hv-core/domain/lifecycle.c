@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Changes of a domain's state: run, pause, end, reset. The diagram stands in domain.h. */
+#include "domain/domain.h"
+
+#include "domain/core.h"
+#include "sync/futex.h"
+
+#include <errno.h>
+#include <string.h>
+
+static enum hv_domain_state get_state(const struct hv_domain *domain)
+{
+    return (enum hv_domain_state)hv_load_seq(&domain->state);
+}
+
+void hv_domain_announce(struct hv_domain *domain, enum hv_domain_state state)
+{
+    hv_store_seq(&domain->state, state);
+    hv_add_seq(&domain->changes, 1);
+    hv_futex_wake(&domain->changes, INT32_MAX);
+}
+
+void hv_domain_end(struct hv_domain *domain, enum hv_domain_end end, uint32_t code, unsigned vcpu,
+                   const char *reason)
+{
+    uint32_t expected = HV_DOMAIN_STATE_RUNNING;
+    size_t length = strnlen(reason, sizeof(domain->end_reason) - 1);
+
+    if (hv_swap_seq(&domain->ended, 1)) {
+        return;
+    }
+    hv_lock_take(&domain->end_lock);
+    domain->end = end;
+    domain->end_code = code;
+    domain->end_vcpu = vcpu;
+    memcpy(domain->end_reason, reason, length);
+    domain->end_reason[length] = '\0';
+    hv_lock_drop(&domain->end_lock);
+    hv_store_seq(&domain->may_run, 0);
+    for (unsigned i = 0; i < domain->vcpus; i++) {
+        hv_doorbell_ring(&domain->vcpu[i].bell, HV_REQUEST_STOP);
+    }
+    /* Only from RUNNING: a pause or a destroy under way decides the state itself. */
+    if (hv_cas_seq(&domain->state, &expected,
+                   end == HV_DOMAIN_END_NO_MEMORY ? HV_DOMAIN_STATE_PAUSED
+                                                  : HV_DOMAIN_STATE_SHUTDOWN)) {
+        hv_add_seq(&domain->changes, 1);
+        hv_futex_wake(&domain->changes, INT32_MAX);
+    }
+}
+
+void hv_domain_crash(struct hv_domain *domain, const char *reason)
+{
+    hv_domain_end(domain, HV_DOMAIN_END_CRASH, 0, 0, reason);
+}
+
+void hv_domain_stop_vcpus(struct hv_domain *domain)
+{
+    uint32_t inside;
+
+    hv_lock_check_wait(HV_RANK_FLUSH_WAIT, "stopping vCPUs");
+    hv_store_seq(&domain->may_run, 0);
+    for (unsigned i = 0; i < domain->vcpus; i++) {
+        hv_doorbell_ring(&domain->vcpu[i].bell, HV_REQUEST_STOP);
+    }
+    /* Pairs with leave_domain() of the run loop. */
+    while ((inside = hv_load_seq(&domain->active)) != 0) {
+        hv_futex_wait(&domain->active, inside, HV_NS_NEVER);
+    }
+}
+
+void hv_domain_start_vcpus(struct hv_domain *domain)
+{
+    hv_store_seq(&domain->may_run, 1);
+    for (unsigned i = 0; i < domain->vcpus; i++) {
+        hv_sched_wake(&domain->vcpu[i].entity);
+    }
+}
+
+/* An end that came while nobody was RUNNING (between a pause and its unpause) is not lost. */
+static bool end_is_final(struct hv_domain *domain)
+{
+    bool final;
+
+    hv_lock_take(&domain->end_lock);
+    final = domain->end != HV_DOMAIN_END_NONE && domain->end != HV_DOMAIN_END_NO_MEMORY;
+    hv_lock_drop(&domain->end_lock);
+    return final;
+}
+
+static void forget_end(struct hv_domain *domain)
+{
+    hv_lock_take(&domain->end_lock);
+    domain->end = HV_DOMAIN_END_NONE;
+    domain->end_reason[0] = '\0';
+    hv_lock_drop(&domain->end_lock);
+    hv_store_seq(&domain->ended, 0);
+}
+
+int hv_domain_unpause(struct hv_domain *domain)
+{
+    int rc = 0;
+
+    hv_lock_take(&domain->lifecycle);
+    if (get_state(domain) != HV_DOMAIN_STATE_PAUSED) {
+        rc = -EBUSY;
+    } else if (end_is_final(domain)) {
+        hv_domain_announce(domain, HV_DOMAIN_STATE_SHUTDOWN);
+    } else {
+        forget_end(domain);
+        hv_platform_resume(&domain->platform);
+        hv_domain_announce(domain, HV_DOMAIN_STATE_RUNNING);
+        hv_domain_start_vcpus(domain);
+    }
+    hv_lock_drop(&domain->lifecycle);
+    return rc;
+}
+
+int hv_domain_pause(struct hv_domain *domain)
+{
+    uint32_t expected = HV_DOMAIN_STATE_RUNNING;
+    int rc = 0;
+
+    hv_lock_take(&domain->lifecycle);
+    if (hv_cas_seq(&domain->state, &expected, HV_DOMAIN_STATE_PAUSED)) {
+        hv_domain_stop_vcpus(domain);
+        hv_platform_pause(&domain->platform);
+        hv_domain_announce(domain, HV_DOMAIN_STATE_PAUSED);
+    } else if (expected != HV_DOMAIN_STATE_PAUSED) {
+        rc = -EBUSY;
+    }
+    hv_lock_drop(&domain->lifecycle);
+    return rc;
+}
+
+int hv_domain_reset(struct hv_domain *domain)
+{
+    enum hv_domain_state state;
+    int rc = 0;
+
+    hv_lock_take(&domain->lifecycle);
+    state = get_state(domain);
+    if (state != HV_DOMAIN_STATE_PAUSED && state != HV_DOMAIN_STATE_SHUTDOWN) {
+        rc = -EBUSY;
+    } else {
+        hv_domain_stop_vcpus(domain);
+        hv_platform_pause(&domain->platform);
+        hv_platform_reset(&domain->platform);
+        for (unsigned i = 0; i < domain->vcpus; i++) {
+            struct hv_vcpu *vcpu = &domain->vcpu[i];
+
+            hv_cpu_reset(&vcpu->cpu, i == 0);
+            hv_store_seq(&vcpu->startup, 0);
+            domain->ops->state_changed(vcpu->engine);
+        }
+        hv_store_seq(&domain->halted, 0);
+        forget_end(domain);
+        hv_domain_announce(domain, HV_DOMAIN_STATE_PAUSED);
+    }
+    hv_lock_drop(&domain->lifecycle);
+    return rc;
+}
+
+int hv_domain_press_power(struct hv_domain *domain)
+{
+    if (get_state(domain) != HV_DOMAIN_STATE_RUNNING) {
+        return -EBUSY;
+    }
+    hv_platform_press_power(&domain->platform);
+    return 0;
+}
+
+void hv_domain_get_status(struct hv_domain *domain, struct hv_domain_status *status_out)
+{
+    memset(status_out, 0, sizeof(*status_out));
+    status_out->state = get_state(domain);
+    hv_lock_take(&domain->end_lock);
+    status_out->end = domain->end;
+    status_out->code = domain->end_code;
+    status_out->vcpu = domain->end_vcpu;
+    memcpy(status_out->reason, domain->end_reason, sizeof(status_out->reason));
+    hv_lock_drop(&domain->end_lock);
+}
+
+int hv_domain_wait_change(struct hv_domain *domain, enum hv_domain_state than, uint64_t timeout_ns)
+{
+    struct hv_clock host;
+    hv_ns deadline;
+
+    hv_clock_init_host(&host);
+    deadline = hv_ns_add(hv_clock_now(&host), timeout_ns);
+    for (;;) {
+        uint32_t seen = hv_load_seq(&domain->changes);
+
+        if (get_state(domain) != than) {
+            return 0;
+        }
+        if (!hv_ns_before(hv_clock_now(&host), deadline)) {
+            return -ETIMEDOUT;
+        }
+        hv_futex_wait(&domain->changes, seen, deadline);
+    }
+}

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * The run loop of one vCPU: what happens between two stays in the guest.
+ *
+ *     requests served -> may it run? -> INIT, SIPI, NMI -> timers of this worker -> anything to do?
+ *        -> engine until an exit -> exit handled -> again, until the slice is over
+ *
+ * Context: a worker's thread. Nothing here holds a lock across the engine.
+ */
+#include "domain/core.h"
+#include "domain/domain.h"
+
+#include "cpu/event.h"
+#include "sync/futex.h"
+
+#define SERVED_BY_ENGINE (HV_REQUEST_FLUSH | HV_REQUEST_EPOCH | HV_REQUEST_CODE)
+
+/* Count in before looking at may_run: pairs with hv_domain_stop_vcpus(). */
+static bool enter_domain(struct hv_domain *domain)
+{
+    hv_add_seq(&domain->active, 1);
+    return hv_load_seq(&domain->may_run);
+}
+
+static void leave_domain(struct hv_domain *domain)
+{
+    if (hv_sub_seq(&domain->active, 1) == 1) {
+        hv_futex_wake(&domain->active, INT32_MAX);
+    }
+}
+
+/* SDM 3A 8.4.4: INIT puts the CPU to wait for a SIPI, whose vector is the page it starts in. */
+static void apply_startup(struct hv_vcpu *vcpu)
+{
+    uint32_t bits = hv_load_relaxed(&vcpu->startup) ? hv_swap_seq(&vcpu->startup, 0) : 0;
+
+    if (bits == 0) {
+        return;
+    }
+    if (bits & HV_VCPU_STARTUP_NMI) {
+        vcpu->cpu.nmi_pending = true;
+    }
+    if (bits & HV_VCPU_STARTUP_INIT) {
+        hv_cpu_take_init(&vcpu->cpu);
+        hv_platform_init_cpu(&vcpu->domain->platform, vcpu->index);
+    }
+    if (bits & HV_VCPU_STARTUP_SIPI) {
+        hv_cpu_take_sipi(&vcpu->cpu, (uint8_t)(bits & HV_VCPU_STARTUP_VECTOR));
+    }
+    vcpu->domain->ops->state_changed(vcpu->engine);
+}
+
+/*
+ * True when the vCPU has nothing to do until somebody kicks it. When all of a domain's vCPUs wait
+ * where no interrupt can reach them, nobody ever will, and the domain ends.
+ */
+static bool idle(struct hv_vcpu *vcpu)
+{
+    struct hv_domain *domain = vcpu->domain;
+    uint64_t bit = (uint64_t)1 << vcpu->index;
+    uint64_t all = domain->vcpus == 64 ? UINT64_MAX : ((uint64_t)1 << domain->vcpus) - 1;
+    bool deaf;
+
+    if (vcpu->cpu.activity == HV_ACTIVITY_RUNNING ||
+        (vcpu->cpu.activity == HV_ACTIVITY_HALTED && hv_event_deliverable(&vcpu->cpu))) {
+        return false;
+    }
+    deaf = vcpu->cpu.activity == HV_ACTIVITY_WAIT_SIPI || !(vcpu->cpu.rflags & HV_RFLAGS_IF);
+    if (deaf && (hv_or_seq(&domain->halted, bit) | bit) == all) {
+        hv_domain_end(domain, HV_DOMAIN_END_HALTED, 0, vcpu->index,
+                      "every vCPU waits with interrupts off");
+    }
+    return true;
+}
+
+static void handle_exit(struct hv_vcpu *vcpu, const struct hv_exit *exit)
+{
+    struct hv_domain *domain = vcpu->domain;
+
+    hv_count(&vcpu->exits[exit->kind], 1);
+    switch (exit->kind) {
+    case HV_EXIT_PREEMPT:
+    case HV_EXIT_DEADLINE:
+    case HV_EXIT_PAUSE_LOOP:
+    case HV_EXIT_RESET_CPU:
+    case HV_EXIT_IO:
+        break;
+    case HV_EXIT_HLT:
+        hv_count(&vcpu->halts, 1);
+        break;
+    case HV_EXIT_HYPERCALL:
+        /* Nothing is advertised yet, so nothing is there: KVM's -ENOSYS. */
+        vcpu->cpu.slot[HV_REG_RAX] = (uint64_t)-38;
+        break;
+    case HV_EXIT_SHUTDOWN:
+        hv_domain_end(domain, HV_DOMAIN_END_TRIPLE_FAULT, 0, vcpu->index, "triple fault");
+        break;
+    case HV_EXIT_NO_MEMORY:
+        hv_domain_end(domain, HV_DOMAIN_END_NO_MEMORY, 0, vcpu->index,
+                      "the host has no memory for a page of the guest");
+        break;
+    case HV_EXIT_ERROR:
+    case HV_EXIT_KINDS:
+        hv_domain_end(domain, HV_DOMAIN_END_CRASH, (uint32_t)-exit->error, vcpu->index,
+                      exit->reason ? exit->reason : "the engine cannot go on");
+        break;
+    }
+}
+
+/* One round; true when the slice should go on. */
+static bool run_once(struct hv_vcpu *vcpu, struct hv_worker *worker, hv_ns slice_end,
+                     enum hv_sched_verdict *verdict_out)
+{
+    struct hv_domain *domain = vcpu->domain;
+    uint32_t requests = hv_doorbell_take(&vcpu->bell);
+    struct hv_qsbr_thread *reader = hv_worker_reader(worker);
+    struct hv_exit exit = {0};
+    hv_ns deadline;
+
+    if (requests & SERVED_BY_ENGINE) {
+        domain->ops->serve(vcpu->engine, requests & SERVED_BY_ENGINE);
+    }
+    hv_doorbell_acknowledge(&vcpu->bell);
+    *verdict_out = HV_SCHED_BLOCK;
+    if (!hv_load_seq(&domain->may_run)) {
+        return false;
+    }
+    apply_startup(vcpu);
+    hv_worker_run_timers(worker);
+    if (idle(vcpu)) {
+        return false;
+    }
+    hv_and_seq(&domain->halted, ~((uint64_t)1 << vcpu->index));
+    *verdict_out = HV_SCHED_YIELD;
+    if (hv_sched_slice_over(worker, slice_end)) {
+        return false;
+    }
+    deadline = hv_worker_set_deadline(worker, &vcpu->bell, slice_end);
+    hv_qsbr_offline(reader);
+    hv_engine_run(domain->ops, vcpu->engine, deadline, 0, &exit);
+    hv_qsbr_online(reader);
+    hv_worker_clear_deadline(worker);
+    handle_exit(vcpu, &exit);
+    return true;
+}
+
+enum hv_sched_verdict hv_vcpu_run(void *context, struct hv_worker *worker, hv_ns slice_end)
+{
+    struct hv_vcpu *vcpu = context;
+    enum hv_sched_verdict verdict = HV_SCHED_BLOCK;
+
+    if (enter_domain(vcpu->domain)) {
+        while (run_once(vcpu, worker, slice_end, &verdict)) {
+        }
+    }
+    leave_domain(vcpu->domain);
+    return verdict;
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* A domain's statistics, group by group, under the names of docs/stats.md. */
+#include "domain/stats.h"
+
+#include "base/format.h"
+#include "domain/core.h"
+#include "domain/domain.h"
+#include "mem/heap.h"
+
+#include <string.h>
+
+static struct hv_stat *next_stat(struct hv_stat_list *list, const char *name, va_list args)
+{
+    struct hv_stat *stat = list->count < list->max ? &list->stats[list->count] : NULL;
+
+    list->count++;
+    if (stat) {
+        memset(stat, 0, sizeof(*stat));
+        hv_format_args(stat->name, sizeof(stat->name), name, args);
+    }
+    return stat;
+}
+
+void hv_stat_add(struct hv_stat_list *list, uint64_t value, const char *name, ...)
+{
+    struct hv_stat *stat;
+    va_list args;
+
+    va_start(args, name);
+    stat = next_stat(list, name, args);
+    va_end(args);
+    if (stat) {
+        stat->value = value;
+    }
+}
+
+void hv_stat_add_text(struct hv_stat_list *list, const char *text, const char *name, ...)
+{
+    struct hv_stat *stat;
+    va_list args;
+
+    va_start(args, name);
+    stat = next_stat(list, name, args);
+    va_end(args);
+    if (stat) {
+        stat->is_text = true;
+        hv_format(stat->text, sizeof(stat->text), "%s", text);
+    }
+}
+
+/* libvirt's virDomainState, for state.state. */
+static uint64_t libvirt_state(const struct hv_domain *domain)
+{
+    switch ((enum hv_domain_state)hv_load_relaxed(&domain->state)) {
+    case HV_DOMAIN_STATE_RUNNING:
+        return 1; /* running */
+    case HV_DOMAIN_STATE_PAUSED:
+        return 3; /* paused */
+    case HV_DOMAIN_STATE_NEW:
+    case HV_DOMAIN_STATE_SHUTDOWN:
+    case HV_DOMAIN_STATE_DYING:
+    case HV_DOMAIN_STATE_DEAD:
+        return 5; /* shut off */
+    }
+    return 0;
+}
+
+static void add_vcpus(struct hv_stat_list *list, const struct hv_domain *domain)
+{
+    uint64_t total = 0;
+
+    hv_stat_add(list, domain->vcpus, "vcpu.current");
+    hv_stat_add(list, domain->vcpus, "vcpu.maximum");
+    for (unsigned i = 0; i < domain->vcpus; i++) {
+        const struct hv_vcpu *vcpu = &domain->vcpu[i];
+        const struct hv_sched_counters *sched = &vcpu->entity.counters;
+        uint64_t run = hv_load_relaxed(&sched->run_ns);
+        uint64_t ready = hv_load_relaxed(&sched->ready_ns);
+
+        total += run;
+        hv_stat_add(list, run, "vcpu.%u.time", i);
+        hv_stat_add(list, ready, "vcpu.%u.wait", i);
+        hv_stat_add(list, hv_load_relaxed(&vcpu->halts), "vcpu.%u.halts", i);
+        hv_stat_add(list, run, "sched.vcpu.%u.run", i);
+        hv_stat_add(list, ready, "sched.vcpu.%u.ready", i);
+        hv_stat_add(list, hv_load_relaxed(&sched->blocked_ns), "sched.vcpu.%u.blocked", i);
+        hv_stat_add(list, hv_load_relaxed(&sched->migrations), "sched.vcpu.%u.migrations", i);
+    }
+    hv_stat_add(list, total, "cpu.time");
+}
+
+static void add_engine(struct hv_stat_list *list, const struct hv_domain *domain)
+{
+    static const char *const exits[HV_EXIT_KINDS] = {
+        [HV_EXIT_PREEMPT] = "preempt",
+        [HV_EXIT_DEADLINE] = "deadline",
+        [HV_EXIT_HLT] = "hlt",
+        [HV_EXIT_IO] = "io",
+        [HV_EXIT_HYPERCALL] = "hypercall",
+        [HV_EXIT_SHUTDOWN] = "shutdown",
+        [HV_EXIT_RESET_CPU] = "reset",
+        [HV_EXIT_PAUSE_LOOP] = "pause_loop",
+        [HV_EXIT_NO_MEMORY] = "no_memory",
+        [HV_EXIT_ERROR] = "error",
+    };
+    uint64_t instructions = 0, blocks = 0, invalidations = 0, fills = 0;
+
+    for (unsigned i = 0; i < domain->vcpus; i++) {
+        const struct hv_engine_counters *one = domain->ops->counters(domain->vcpu[i].engine);
+
+        instructions += hv_load_relaxed(&one->instructions);
+        blocks += hv_load_relaxed(&one->blocks);
+        invalidations += hv_load_relaxed(&one->block_invalidations);
+        fills += hv_load_relaxed(&one->tlb_fills);
+    }
+    hv_stat_add_text(list, domain->ops->name, "engine.name");
+    hv_stat_add(list, instructions, "engine.instructions");
+    hv_stat_add(list, blocks, "engine.blocks");
+    hv_stat_add(list, invalidations, "engine.block_invalidations");
+    hv_stat_add(list, fills, "engine.tlb_fills");
+    for (unsigned kind = 0; kind < HV_EXIT_KINDS; kind++) {
+        uint64_t count = 0;
+
+        for (unsigned i = 0; i < domain->vcpus; i++) {
+            count += hv_load_relaxed(&domain->vcpu[i].exits[kind]);
+        }
+        hv_stat_add(list, count, "engine.exits.%s", exits[kind]);
+    }
+}
+
+static void add_memory(struct hv_stat_list *list, const struct hv_domain *domain)
+{
+    const struct hv_memory *memory = &domain->memory;
+    const struct hv_flush_counters *flushes = &memory->flushes;
+    struct hv_heap_info heap;
+
+    hv_stat_add(list, (domain->layout.low_ram_bytes + domain->layout.high_ram_bytes) / HV_KIB,
+                "balloon.maximum");
+    hv_stat_add(list, (domain->layout.low_ram_bytes + domain->layout.high_ram_bytes) / HV_KIB,
+                "balloon.current");
+    hv_stat_add(list, hv_load_relaxed(&flushes->issued), "tlb.flushes_issued");
+    hv_stat_add(list, hv_load_relaxed(&flushes->filtered), "tlb.flushes_filtered");
+    hv_stat_add(list, hv_load_relaxed(&flushes->lazy), "tlb.flushes_lazy");
+    hv_stat_add(list, hv_load_relaxed(&flushes->waited), "tlb.flushes_waited");
+    hv_stat_add(list, hv_load_relaxed(&memory->type_changes), "tlb.type_changes");
+    hv_heap_get_info(hv_arena_heap(domain->core->arena), &heap);
+    hv_stat_add(list, heap.total_frames, "heap.total");
+    hv_stat_add(list, heap.free_frames, "heap.free");
+    hv_stat_add(list, heap.clean_frames, "heap.clean");
+    hv_stat_add(list, heap.dirty_frames, "heap.dirty");
+    hv_stat_add(list, heap.returned_frames, "heap.returned");
+    hv_stat_add(list, heap.claimed_frames, "heap.claimed");
+}
+
+static void add_timers(struct hv_stat_list *list, const struct hv_domain *domain)
+{
+    unsigned count = hv_platform_timers(&domain->platform);
+
+    hv_stat_add(list, count, "timer.count");
+    for (unsigned i = 0; i < count; i++) {
+        struct hv_platform_timer timer;
+
+        hv_platform_get_timer(&domain->platform, i, &timer);
+        hv_stat_add_text(list, timer.name, "timer.%u.name", i);
+        hv_stat_add(list, timer.vcpu, "timer.%u.vcpu", i);
+        hv_stat_add(list, timer.irq, "timer.%u.irq", i);
+        hv_stat_add(list, timer.period_ns, "timer.%u.period_ns", i);
+        hv_stat_add(list, timer.armed, "timer.%u.armed", i);
+        hv_stat_add(list, timer.fired, "timer.%u.fired", i);
+        hv_stat_add(list, timer.issued, "timer.%u.issued", i);
+        hv_stat_add(list, timer.accepted, "timer.%u.accepted", i);
+        hv_stat_add(list, timer.period_clamped, "timer.%u.period_clamped", i);
+    }
+}
+
+size_t hv_domain_get_stats(struct hv_domain *domain, struct hv_stat *stats, size_t max)
+{
+    struct hv_stat_list list = {.stats = stats, .max = stats ? max : 0};
+
+    hv_stat_add(&list, libvirt_state(domain), "state.state");
+    add_vcpus(&list, domain);
+    add_engine(&list, domain);
+    add_memory(&list, domain);
+    add_timers(&list, domain);
+    return list.count;
+}

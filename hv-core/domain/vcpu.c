@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Making a vCPU, and making it look up. */
+#include "domain/vcpu.h"
+
+#include "base/format.h"
+#include "domain/core.h"
+#include "domain/domain.h"
+
+void hv_vcpu_init(struct hv_vcpu *vcpu, struct hv_domain *domain, unsigned index)
+{
+    vcpu->domain = domain;
+    vcpu->index = index;
+    hv_format(vcpu->name, sizeof(vcpu->name), "vcpu%u", index);
+    hv_doorbell_init(&vcpu->bell);
+    hv_holder_init(&vcpu->holder, &vcpu->bell, vcpu->name, index);
+    vcpu->cpu.policy = &domain->policy;
+    vcpu->cpu.hooks = &hv_domain_cpu_hooks;
+    vcpu->cpu.hook_context = vcpu;
+    vcpu->cpu.apic_id = index;
+    hv_cpu_reset(&vcpu->cpu, index == 0);
+    vcpu->entity.run = hv_vcpu_run;
+    vcpu->entity.context = vcpu;
+    vcpu->entity.bell = &vcpu->bell;
+    hv_sched_entity_init(domain->core->sched, &vcpu->entity, index);
+}
+
+void hv_vcpu_kick(struct hv_vcpu *vcpu)
+{
+    hv_doorbell_ring(&vcpu->bell, HV_REQUEST_EVENT);
+    hv_sched_wake(&vcpu->entity);
+}
+
+void hv_vcpu_post_startup(struct hv_vcpu *vcpu, uint32_t bits)
+{
+    /* A new INIT overrides what a SIPI before it said; a second SIPI overrides the first. */
+    uint32_t old = hv_load_relaxed(&vcpu->startup);
+    uint32_t next;
+
+    do {
+        next = old | bits;
+        if (bits & HV_VCPU_STARTUP_INIT) {
+            next = (old & HV_VCPU_STARTUP_NMI) | HV_VCPU_STARTUP_INIT;
+        } else if (bits & HV_VCPU_STARTUP_SIPI) {
+            next = (old & ~(uint32_t)HV_VCPU_STARTUP_VECTOR) | bits;
+        }
+    } while (!hv_cas_weak_seq(&vcpu->startup, &old, next));
+    hv_vcpu_kick(vcpu);
+}

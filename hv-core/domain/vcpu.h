@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * One virtual CPU: the parts that each floor keeps for it, composed (decisions D13).
+ *
+ * Threads: whichever worker runs `entity` owns everything but the atomics and the doorbell.
+ */
+#pragma once
+
+#include "cpu/state.h"
+#include "engine/ops.h"
+#include "mem/tlb-holder.h"
+#include "sched/sched.h"
+#include "sync/doorbell.h"
+
+struct hv_domain;
+
+/* Bits of hv_vcpu.startup: what other vCPUs' interrupt commands ask of this one. */
+enum hv_vcpu_startup {
+    HV_VCPU_STARTUP_VECTOR = 0xff, /* of the SIPI */
+    HV_VCPU_STARTUP_SIPI = 1u << 8,
+    HV_VCPU_STARTUP_INIT = 1u << 9,
+    HV_VCPU_STARTUP_NMI = 1u << 10,
+};
+
+struct hv_vcpu {
+    struct hv_cpu cpu;
+    struct hv_doorbell bell;
+    struct hv_holder holder;
+    struct hv_sched_entity entity;
+    struct hv_engine_vcpu *engine; /* owned */
+    /* Set at creation. */
+    struct hv_domain *domain;
+    unsigned index;
+    char name[16]; /* of the holder */
+    /* Atomic: pending enum hv_vcpu_startup bits; pairs with the run loop's swap. */
+    _Atomic uint32_t startup;
+    /* Counters: written by the running worker. */
+    _Atomic uint64_t exits[HV_EXIT_KINDS];
+    _Atomic uint64_t halts;
+};
+
+/** Make the registers and everything a floor keeps; the engine's part comes later. */
+void hv_vcpu_init(struct hv_vcpu *vcpu, struct hv_domain *domain, unsigned index);
+
+/** Make it look: an interrupt, NMI, INIT or SIPI may be there. Any thread, ranks < RUNQUEUE. */
+void hv_vcpu_kick(struct hv_vcpu *vcpu);
+
+/** Post startup bits and kick. A SIPI while INIT is pending stands behind it. */
+void hv_vcpu_post_startup(struct hv_vcpu *vcpu, uint32_t bits);
+
+/** The body of the run loop: run until the slice ends or there is nothing to do. */
+enum hv_sched_verdict hv_vcpu_run(void *context, struct hv_worker *worker, hv_ns slice_end);

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The serial console of `lodgectl run`. */
+#include "cli/console.h"
+
+#include "common/i18n.h"
+
+#include <errno.h>
+#include <glib-unix.h>
+#include <poll.h>
+#include <string.h>
+#include <termios.h>
+#include <unistd.h>
+
+#define RING_BYTES     65536u
+#define FLUSH_LIMIT_US G_USEC_PER_SEC
+#define CTRL_A         1
+
+struct _LodgeConsole {
+    int fd;
+    GThread *writer;
+    GMutex mutex;
+    GCond changed;
+    /* Guarded by mutex. */
+    guint8 ring[RING_BYTES];
+    guint64 written, drained; /* totals; the ring holds the difference */
+    gboolean refused;         /* the core was told "less than all" and waits to be called */
+    gboolean closing, broken;
+    gboolean calling; /* the writer is inside hv_domain_console_writable() */
+    struct hv_domain *domain;
+    /* Main thread only. */
+    guint source;
+    gboolean raw, escaped;
+    struct termios cooked;
+    LodgeConsoleLeave *leave;
+    gpointer user_data;
+};
+
+static size_t take_output(void *context, const uint8_t *data, size_t bytes)
+{
+    LodgeConsole *console = context;
+    size_t taken;
+
+    g_mutex_lock(&console->mutex);
+    taken = MIN(bytes, RING_BYTES - (size_t)(console->written - console->drained));
+    if (console->broken) {
+        /* Nobody will ever read it: the guest must not stall. */
+        taken = bytes;
+    } else {
+        for (size_t i = 0; i < taken; i++) {
+            console->ring[(console->written + i) % RING_BYTES] = data[i];
+        }
+        console->written += taken;
+        console->refused = taken < bytes;
+        g_cond_broadcast(&console->changed);
+    }
+    g_mutex_unlock(&console->mutex);
+    return taken;
+}
+
+const struct hv_console_ops lodge_console_ops = {
+    .write = take_output,
+};
+
+/* Write some of [data, data + bytes); 0 when the other end is gone. */
+static gsize write_some(int fd, const guint8 *data, gsize bytes)
+{
+    for (;;) {
+        ssize_t wrote = write(fd, data, bytes);
+
+        if (wrote > 0) {
+            return (gsize)wrote;
+        }
+        if (wrote < 0 && errno == EAGAIN) {
+            struct pollfd ready = {.fd = fd, .events = POLLOUT};
+
+            poll(&ready, 1, -1);
+        } else if (wrote < 0 && errno != EINTR) {
+            return 0;
+        }
+    }
+}
+
+static void drained_locked(LodgeConsole *console, gsize bytes)
+{
+    console->broken = bytes == 0;
+    console->drained = bytes ? console->drained + bytes : console->written;
+    g_cond_broadcast(&console->changed);
+    if (console->refused && console->domain) {
+        struct hv_domain *domain = console->domain;
+
+        console->refused = FALSE;
+        console->calling = TRUE;
+        /* It calls back into take_output(), so not under the mutex; attach() waits for us. */
+        g_mutex_unlock(&console->mutex);
+        hv_domain_console_writable(domain);
+        g_mutex_lock(&console->mutex);
+        console->calling = FALSE;
+        g_cond_broadcast(&console->changed);
+    }
+}
+
+static gpointer drain(gpointer data)
+{
+    LodgeConsole *console = data;
+
+    g_mutex_lock(&console->mutex);
+    while (!console->broken) {
+        guint64 start = console->drained;
+        gsize bytes = (gsize)MIN(console->written - start, RING_BYTES - start % RING_BYTES);
+
+        if (bytes == 0 && console->closing) {
+            break;
+        }
+        if (bytes == 0) {
+            g_cond_wait(&console->changed, &console->mutex);
+            continue;
+        }
+        g_mutex_unlock(&console->mutex);
+        /* Only this thread moves `drained`, so these bytes stay as they are. */
+        bytes = write_some(console->fd, console->ring + start % RING_BYTES, bytes);
+        g_mutex_lock(&console->mutex);
+        drained_locked(console, bytes);
+    }
+    g_mutex_unlock(&console->mutex);
+    return NULL;
+}
+
+static void print_keys(LodgeConsole *console)
+{
+    const char *text = _("\r\nCtrl-A X  leave the machine (it is destroyed)\r\n"
+                         "Ctrl-A H  this help\r\n"
+                         "Ctrl-A Ctrl-A  send Ctrl-A\r\n");
+
+    take_output(console, (const uint8_t *)text, strlen(text));
+}
+
+/* Pass on what is for the guest; act on what follows a Ctrl-A. */
+static void filter_input(LodgeConsole *console, const guint8 *data, gsize bytes)
+{
+    for (gsize i = 0; i < bytes; i++) {
+        guint8 key = data[i];
+
+        if (!console->escaped && key == CTRL_A) {
+            console->escaped = TRUE;
+            continue;
+        }
+        if (console->escaped && (key == 'x' || key == 'X')) {
+            console->escaped = FALSE;
+            if (console->leave) {
+                console->leave(console->user_data);
+            }
+            return;
+        }
+        if (console->escaped && (key == 'h' || key == 'H' || key == '?')) {
+            console->escaped = FALSE;
+            print_keys(console);
+            continue;
+        }
+        console->escaped = FALSE;
+        if (console->domain) {
+            hv_domain_console_input(console->domain, &key, 1);
+        }
+    }
+}
+
+static gboolean on_input(gint fd, GIOCondition condition, gpointer data)
+{
+    LodgeConsole *console = data;
+    guint8 buffer[256];
+    ssize_t got;
+
+    (void)condition;
+    got = read(fd, buffer, sizeof(buffer));
+    if (got > 0) {
+        filter_input(console, buffer, (gsize)got);
+        return G_SOURCE_CONTINUE;
+    }
+    if (got < 0 && (errno == EINTR || errno == EAGAIN)) {
+        return G_SOURCE_CONTINUE;
+    }
+    /* End of input: the machine goes on without. */
+    console->source = 0;
+    return G_SOURCE_REMOVE;
+}
+
+static void make_raw(LodgeConsole *console)
+{
+    struct termios raw;
+
+    if (!isatty(STDIN_FILENO) || tcgetattr(STDIN_FILENO, &console->cooked) < 0) {
+        return;
+    }
+    raw = console->cooked;
+    cfmakeraw(&raw);
+    raw.c_oflag |= OPOST;
+    console->raw = tcsetattr(STDIN_FILENO, TCSANOW, &raw) == 0;
+}
+
+LodgeConsole *lodge_console_new(int fd, gboolean input, LodgeConsoleLeave *leave,
+                                gpointer user_data)
+{
+    LodgeConsole *console = g_new0(LodgeConsole, 1);
+
+    console->fd = fd;
+    console->leave = leave;
+    console->user_data = user_data;
+    g_mutex_init(&console->mutex);
+    g_cond_init(&console->changed);
+    if (input) {
+        make_raw(console);
+        console->source = g_unix_fd_add(STDIN_FILENO, G_IO_IN | G_IO_HUP, on_input, console);
+    }
+    console->writer = g_thread_new("console", drain, console);
+    return console;
+}
+
+void lodge_console_attach(LodgeConsole *console, struct hv_domain *domain)
+{
+    g_mutex_lock(&console->mutex);
+    while (console->calling) {
+        g_cond_wait(&console->changed, &console->mutex);
+    }
+    console->domain = domain;
+    g_mutex_unlock(&console->mutex);
+}
+
+/* True when everything is out, or the limit has passed. */
+static void wait_until_drained(LodgeConsole *console)
+{
+    gint64 limit = g_get_monotonic_time() + FLUSH_LIMIT_US;
+
+    while (!console->broken && console->drained != console->written &&
+           g_cond_wait_until(&console->changed, &console->mutex, limit)) {
+    }
+}
+
+void lodge_console_free(LodgeConsole *console)
+{
+    gboolean stuck;
+
+    if (!console) {
+        return;
+    }
+    g_mutex_lock(&console->mutex);
+    wait_until_drained(console);
+    stuck = !console->broken && console->drained != console->written;
+    console->closing = TRUE;
+    g_cond_broadcast(&console->changed);
+    g_mutex_unlock(&console->mutex);
+    g_clear_handle_id(&console->source, g_source_remove);
+    if (console->raw) {
+        tcsetattr(STDIN_FILENO, TCSANOW, &console->cooked);
+    }
+    if (stuck) {
+        /* The writer sleeps in write() for a reader that does not read: it goes with the process. */
+        g_thread_unref(console->writer);
+        return;
+    }
+    g_thread_join(console->writer);
+    g_mutex_clear(&console->mutex);
+    g_cond_clear(&console->changed);
+    g_free(console);
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* lodgectl: chooses the verb. */
+#include "cli/verb.h"
+
+#include "common/i18n.h"
+#include "common/lodge-error.h"
+
+#include <locale.h>
+#include <string.h>
+
+static const LodgeVerb verbs[] = {
+    {"run", N_("start a machine in this terminal, without a daemon"), lodge_verb_run},
+};
+
+static void print_help(void)
+{
+    g_print("%s\n\n", _("Usage: lodgectl VERB [OPTION…]"));
+    for (gsize i = 0; i < G_N_ELEMENTS(verbs); i++) {
+        g_print("  %-10s %s\n", verbs[i].name, _(verbs[i].summary));
+    }
+    g_print("\n%s\n",
+            _("“lodgectl VERB --help” explains a verb; “lodgectl --version” the version."));
+}
+
+int lodge_verb_fail(const GError *error)
+{
+    gboolean input =
+        g_error_matches(error, LODGE_ERROR, LODGE_ERROR_INPUT) || error->domain == G_OPTION_ERROR;
+
+    g_printerr("lodgectl: %s\n", error->message);
+    return input ? LODGE_EXIT_BAD_INPUT : LODGE_EXIT_FAILED;
+}
+
+int main(int argc, char **argv)
+{
+    setlocale(LC_ALL, "");
+    textdomain("lodge");
+    if (argc < 2 || strcmp(argv[1], "help") == 0 || strcmp(argv[1], "--help") == 0 ||
+        strcmp(argv[1], "-h") == 0) {
+        print_help();
+        return argc < 2 ? LODGE_EXIT_BAD_INPUT : LODGE_EXIT_OK;
+    }
+    if (strcmp(argv[1], "--version") == 0) {
+        g_print("lodgectl %s\n", LODGE_VERSION);
+        return LODGE_EXIT_OK;
+    }
+    for (gsize i = 0; i < G_N_ELEMENTS(verbs); i++) {
+        if (strcmp(argv[1], verbs[i].name) == 0) {
+            return verbs[i].run(argc - 1, argv + 1);
+        }
+    }
+    g_printerr(_("lodgectl: “%s” is no verb; “lodgectl --help” lists them\n"), argv[1]);
+    return LODGE_EXIT_BAD_INPUT;
+}

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Options of `lodgectl run`: each bad value is one line that names it, the rule and the next step. */
+#include "cli/run-options.h"
+
+#include "common/i18n.h"
+#include "common/lodge-error.h"
+#include "common/units.h"
+
+#include <hv/types.h>
+
+#include <string.h>
+#include <unistd.h>
+
+#define VCPUS_MAX     8
+#define TIMEOUT_MAX_S 4e6 /* what a main loop's timer holds in ms */
+#define MEMORY_MIN    (2 * HV_MIB)
+#define DEFAULT_BYTES (512 * HV_MIB)
+
+/* What stands on the command line, before it is checked. */
+typedef struct {
+    char *kernel, *initrd, *append, *memory, *vcpus, *workers, *engine, *serial, *timeout,
+        *on_reboot, *stats;
+    gboolean testdev;
+} Given;
+
+static void given_clear(Given *given)
+{
+    g_free(given->kernel);
+    g_free(given->initrd);
+    g_free(given->append);
+    g_free(given->memory);
+    g_free(given->vcpus);
+    g_free(given->workers);
+    g_free(given->engine);
+    g_free(given->serial);
+    g_free(given->timeout);
+    g_free(given->on_reboot);
+    g_free(given->stats);
+}
+
+static gboolean refuse(GError **error, const char *format, ...) G_GNUC_PRINTF(2, 3);
+
+static gboolean refuse(GError **error, const char *format, ...)
+{
+    g_autofree char *text = NULL;
+    va_list args;
+
+    va_start(args, format);
+    text = g_strdup_vprintf(format, args);
+    va_end(args);
+    g_set_error_literal(error, LODGE_ERROR, LODGE_ERROR_INPUT, text);
+    return FALSE;
+}
+
+/* MemAvailable of /proc/meminfo, in bytes; 0 when it cannot be read. */
+static guint64 available_memory(void)
+{
+    g_autofree char *text = NULL;
+    const char *line;
+
+    if (!g_file_get_contents("/proc/meminfo", &text, NULL, NULL)) {
+        return 0;
+    }
+    line = strstr(text, "MemAvailable:");
+    return line ? g_ascii_strtoull(line + strlen("MemAvailable:"), NULL, 10) * HV_KIB : 0;
+}
+
+static gboolean take_memory(LodgeRunOptions *options, const char *text, GError **error)
+{
+    guint64 available = available_memory();
+    guint64 bytes = DEFAULT_BYTES;
+
+    if (text && !lodge_parse_memory(text, &bytes, error)) {
+        g_prefix_error(error, "--memory: ");
+        return FALSE;
+    }
+    if (bytes < MEMORY_MIN || bytes % HV_MIB) {
+        return refuse(error,
+                      _("--memory %s: a machine's memory is a multiple of 1 MiB, at least "
+                        "2 MiB"),
+                      text);
+    }
+    if (available && bytes > available) {
+        g_autofree char *wants = lodge_format_bytes(bytes);
+
+        return refuse(error,
+                      _("--memory %s: the machine needs %s, and this host has %" G_GUINT64_FORMAT
+                        " MiB available"),
+                      text ? text : "512M", wants, available / HV_MIB);
+    }
+    options->memory_bytes = bytes;
+    return TRUE;
+}
+
+static gboolean take_count(const char *option, const char *text, guint most, guint standard,
+                           guint *count_out, GError **error)
+{
+    guint64 value = standard;
+
+    if (text && !g_ascii_string_to_unsigned(text, 10, 1, most, &value, NULL)) {
+        return refuse(error, _("%s %s: expected a number from 1 to %u"), option, text, most);
+    }
+    *count_out = (guint)value;
+    return TRUE;
+}
+
+static gboolean take_cpus(LodgeRunOptions *options, const Given *given, GError **error)
+{
+    long online = sysconf(_SC_NPROCESSORS_ONLN);
+    guint cores = online > 0 ? (guint)online : 1;
+
+    return take_count("--vcpus", given->vcpus, VCPUS_MAX, 1, &options->vcpus, error) &&
+           take_count("--workers", given->workers, cores, MIN(options->vcpus, cores),
+                      &options->workers, error);
+}
+
+static gboolean take_serial(LodgeRunOptions *options, const char *text, GError **error)
+{
+    if (!text || strcmp(text, "stdio") == 0) {
+        options->serial = LODGE_SERIAL_STDIO;
+    } else if (strcmp(text, "none") == 0) {
+        options->serial = LODGE_SERIAL_NONE;
+    } else if (text[0] != '\0') {
+        options->serial = LODGE_SERIAL_FILE;
+        options->serial_path = g_strdup(text);
+    } else {
+        return refuse(error, _("--serial: expected stdio, none or a file's path"));
+    }
+    return TRUE;
+}
+
+static gboolean take_timeout(LodgeRunOptions *options, const char *text, GError **error)
+{
+    char *end = NULL;
+
+    if (!text) {
+        return TRUE;
+    }
+    options->timeout_s = g_ascii_strtod(text, &end);
+    if (end == text || *end != '\0' || !(options->timeout_s > 0) ||
+        options->timeout_s > TIMEOUT_MAX_S) {
+        return refuse(error, _("--timeout %s: expected seconds, more than 0 and at most 4,000,000"),
+                      text);
+    }
+    return TRUE;
+}
+
+static gboolean take_on_reboot(LodgeRunOptions *options, const char *text, GError **error)
+{
+    if (text && strcmp(text, "restart") != 0 && strcmp(text, "exit") != 0) {
+        return refuse(error, _("--on-reboot %s: expected restart or exit"), text);
+    }
+    options->restart = !text || strcmp(text, "restart") == 0;
+    return TRUE;
+}
+
+static gboolean take_stats(LodgeRunOptions *options, const char *text, GError **error)
+{
+    if (!text) {
+        return TRUE;
+    }
+    if (strcmp(text, "json") != 0 && !(g_str_has_prefix(text, "json:") && text[5] != '\0')) {
+        return refuse(error, _("--stats %s: expected json or json:FILE"), text);
+    }
+    options->stats = TRUE;
+    options->stats_path = text[4] ? g_strdup(text + 5) : NULL;
+    return TRUE;
+}
+
+static gboolean check(LodgeRunOptions *options, Given *given, GError **error)
+{
+    if (!given->kernel) {
+        return refuse(error,
+                      _("--kernel is missing: name a kernel image, such as /boot/vmlinuz-*"));
+    }
+    options->kernel = g_steal_pointer(&given->kernel);
+    options->initrd = g_steal_pointer(&given->initrd);
+    options->append = given->append ? g_steal_pointer(&given->append) : g_strdup("");
+    options->engine = given->engine ? g_steal_pointer(&given->engine) : g_strdup("auto");
+    options->testdev = given->testdev;
+    return take_memory(options, given->memory, error) && take_cpus(options, given, error) &&
+           take_serial(options, given->serial, error) &&
+           take_timeout(options, given->timeout, error) &&
+           take_on_reboot(options, given->on_reboot, error) &&
+           take_stats(options, given->stats, error);
+}
+
+static GOptionContext *make_context(Given *given)
+{
+    const GOptionEntry entries[] = {
+        {"kernel", 'k', 0, G_OPTION_ARG_FILENAME, &given->kernel,
+         N_("Linux bzImage, ELF with a PVH note, or Multiboot ELF"), N_("FILE")},
+        {"initrd", 'i', 0, G_OPTION_ARG_FILENAME, &given->initrd, N_("initial RAM disk"),
+         N_("FILE")},
+        {"append", 'a', 0, G_OPTION_ARG_STRING, &given->append, N_("kernel command line"),
+         N_("TEXT")},
+        {"memory", 'm', 0, G_OPTION_ARG_STRING, &given->memory,
+         N_("memory; bare numbers are MiB (default 512)"), N_("N[K|M|G]")},
+        {"vcpus", 'c', 0, G_OPTION_ARG_STRING, &given->vcpus, N_("virtual CPUs (default 1)"),
+         N_("1…8")},
+        {"workers", 0, 0, G_OPTION_ARG_STRING, &given->workers,
+         N_("host threads that run them (default: one each, at most one a core)"), N_("N")},
+        {"engine", 0, 0, G_OPTION_ARG_STRING, &given->engine, N_("auto or soft"), N_("NAME")},
+        {"serial", 0, 0, G_OPTION_ARG_STRING, &given->serial,
+         N_("where the serial port goes; a file is truncated (default stdio)"),
+         N_("stdio|FILE|none")},
+        {"timeout", 0, 0, G_OPTION_ARG_STRING, &given->timeout,
+         N_("stop after so many seconds, exit status 4"), N_("S")},
+        {"on-reboot", 0, 0, G_OPTION_ARG_STRING, &given->on_reboot,
+         N_("what a guest's reboot does (default restart)"), N_("restart|exit")},
+        {"testdev", 0, 0, G_OPTION_ARG_NONE, &given->testdev,
+         N_("add the test devices of kvm-unit-tests"), NULL},
+        {"stats", 0, 0, G_OPTION_ARG_STRING, &given->stats,
+         N_("print all statistics at exit, on stderr or into a file"), N_("json[:FILE]")},
+        {NULL},
+    };
+    GOptionContext *context = g_option_context_new(NULL);
+
+    g_option_context_add_main_entries(context, entries, "lodge");
+    g_option_context_set_summary(
+        context, _("Starts a machine in this terminal. Ctrl-A X leaves it, Ctrl-A H helps."));
+    g_option_context_set_description(
+        context,
+        _("Exit status: 0 power-off (or reboot, with --on-reboot exit), 1 own failure, 2 bad "
+          "input,\n3 crash or triple fault, 4 timeout, 5 all vCPUs halted with interrupts off,\n"
+          "32+N debug exit, 130 Ctrl-A X, 128+N signal N."));
+    return context;
+}
+
+gboolean lodge_run_options_parse(LodgeRunOptions *options, int argc, char **argv, GError **error)
+{
+    Given given = {0};
+    g_autoptr(GOptionContext) context = make_context(&given);
+    gboolean good;
+
+    memset(options, 0, sizeof(*options));
+    g_set_prgname("lodgectl run");
+    good = g_option_context_parse(context, &argc, &argv, error);
+    if (good && argc > 1) {
+        good = refuse(error, _("“%s” is no option; “lodgectl run --help” lists them"), argv[1]);
+    }
+    good = good && check(options, &given, error);
+    given_clear(&given);
+    return good;
+}
+
+void lodge_run_options_clear(LodgeRunOptions *options)
+{
+    g_clear_pointer(&options->kernel, g_free);
+    g_clear_pointer(&options->initrd, g_free);
+    g_clear_pointer(&options->append, g_free);
+    g_clear_pointer(&options->engine, g_free);
+    g_clear_pointer(&options->serial_path, g_free);
+    g_clear_pointer(&options->stats_path, g_free);
+}

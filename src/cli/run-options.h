@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The options of `lodgectl run`, checked. */
+#pragma once
+
+#include <glib.h>
+
+typedef enum {
+    LODGE_SERIAL_STDIO,
+    LODGE_SERIAL_FILE,
+    LODGE_SERIAL_NONE,
+} LodgeSerial;
+
+typedef struct {
+    char *kernel, *initrd, *append, *engine;
+    guint64 memory_bytes;
+    guint vcpus, workers;
+    LodgeSerial serial;
+    char *serial_path; /* LODGE_SERIAL_FILE */
+    gdouble timeout_s; /* 0: none */
+    gboolean restart;  /* on a guest's reboot */
+    gboolean testdev;
+    gboolean stats;
+    char *stats_path; /* NULL: stderr */
+} LodgeRunOptions;
+
+/**
+ * Parse and check. @argv[0] is the verb.
+ *
+ * Returns FALSE with an error that names option, value and limit. `--help` prints and exits.
+ */
+gboolean lodge_run_options_parse(LodgeRunOptions *options, int argc, char **argv, GError **error);
+void lodge_run_options_clear(LodgeRunOptions *options);

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * `lodgectl run`: a machine in this terminal, on an embedded core.
+ *
+ *     options -> images read and checked -> core -> domain -> loaded -> running
+ *        main loop: terminal input, signals, timeout; a watcher thread waits for the domain's end
+ *     -> reboot: reset, load again, go on;   else: report, statistics, destroy, exit status
+ */
+#include "cli/verb.h"
+
+#include "build/builder.h"
+#include "cli/console.h"
+#include "cli/crash-report.h"
+#include "cli/run-options.h"
+#include "cli/stats-json.h"
+#include "common/i18n.h"
+#include "common/lodge-error.h"
+
+#include <hv/domain.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <glib-unix.h>
+#include <glib/gstdio.h>
+#include <signal.h>
+#include <unistd.h>
+
+typedef struct {
+    LodgeRunOptions options;
+    LodgeBuilder *builder;
+    LodgeConsole *console; /* NULL with --serial none */
+    int serial_fd;
+    struct hv_core *core;
+    struct hv_domain *domain;
+    GMainLoop *loop;
+    GThread *watcher;
+    gint stop_watching; /* atomic */
+    int status;
+    gboolean ended; /* by us: signal, timeout, Ctrl-A X */
+} Run;
+
+#define WATCH_SLICE_NS (200 * HV_NS_PER_MS)
+
+static gboolean quit_loop(gpointer data)
+{
+    Run *run = data;
+
+    g_main_loop_quit(run->loop);
+    return G_SOURCE_REMOVE;
+}
+
+/* Sleep until the machine is no longer running, then wake the main loop. */
+static gpointer watch(gpointer data)
+{
+    Run *run = data;
+
+    while (!g_atomic_int_get(&run->stop_watching)) {
+        if (hv_domain_wait_change(run->domain, HV_DOMAIN_STATE_RUNNING, WATCH_SLICE_NS) == 0) {
+            g_idle_add(quit_loop, run);
+            break;
+        }
+    }
+    return NULL;
+}
+
+static void stop_with(Run *run, int status)
+{
+    run->status = status;
+    run->ended = TRUE;
+    g_main_loop_quit(run->loop);
+}
+
+static void on_leave(gpointer data)
+{
+    stop_with(data, LODGE_EXIT_LEFT);
+}
+
+static gboolean on_timeout(gpointer data)
+{
+    stop_with(data, LODGE_EXIT_TIMEOUT);
+    return G_SOURCE_REMOVE;
+}
+
+static gboolean on_hangup(gpointer data)
+{
+    stop_with(data, LODGE_EXIT_SIGNAL + SIGHUP);
+    return G_SOURCE_CONTINUE;
+}
+
+static gboolean on_interrupt(gpointer data)
+{
+    stop_with(data, LODGE_EXIT_SIGNAL + SIGINT);
+    return G_SOURCE_CONTINUE;
+}
+
+static gboolean on_terminate(gpointer data)
+{
+    stop_with(data, LODGE_EXIT_SIGNAL + SIGTERM);
+    return G_SOURCE_CONTINUE;
+}
+
+static gboolean open_console(Run *run, GError **error)
+{
+    const char *path = run->options.serial_path;
+
+    if (run->options.serial == LODGE_SERIAL_NONE) {
+        return TRUE;
+    }
+    if (run->options.serial == LODGE_SERIAL_STDIO) {
+        run->console = lodge_console_new(STDOUT_FILENO, TRUE, on_leave, run);
+        return TRUE;
+    }
+    run->serial_fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0644);
+    if (run->serial_fd < 0) {
+        g_set_error(error, LODGE_ERROR, LODGE_ERROR_INPUT,
+                    _("Cannot write the serial file “%s”: %s"), path, g_strerror(errno));
+        return FALSE;
+    }
+    run->console = lodge_console_new(run->serial_fd, FALSE, NULL, NULL);
+    return TRUE;
+}
+
+static gboolean create_machine(Run *run, GError **error)
+{
+    const LodgeRunOptions *options = &run->options;
+    const struct hv_core_config core = {
+        .workers = options->workers,
+        .memory_bytes = (options->memory_bytes + HV_EXTENT_SIZE - 1) & ~(HV_EXTENT_SIZE - 1),
+    };
+    const struct hv_domain_config domain = {
+        .name = "run",
+        .engine = options->engine,
+        .memory_bytes = options->memory_bytes,
+        .vcpus = options->vcpus,
+        .flags = options->testdev ? HV_DOMAIN_TESTDEV : 0,
+        .console = run->console ? &lodge_console_ops : NULL,
+        .console_context = run->console,
+    };
+    char why[128] = "";
+    int rc = hv_core_create(&core, &run->core);
+
+    if (rc < 0) {
+        lodge_error_set_errno(error, rc, _("Cannot start the hypervisor core"));
+        return FALSE;
+    }
+    rc = hv_domain_create(run->core, &domain, &run->domain, why, sizeof(why));
+    if (rc == -ENOTSUP) {
+        g_set_error(error, LODGE_ERROR, LODGE_ERROR_INPUT,
+                    _("--engine %s: %s; expected auto or soft"), options->engine, why);
+        return FALSE;
+    }
+    if (rc < 0) {
+        lodge_error_set_errno(error, rc, _("Cannot create the machine (%s)"), why);
+        return FALSE;
+    }
+    if (run->console) {
+        lodge_console_attach(run->console, run->domain);
+    }
+    return TRUE;
+}
+
+static gboolean start_machine(Run *run, GError **error)
+{
+    int rc;
+
+    if (!lodge_builder_load(run->builder, run->domain, error)) {
+        return FALSE;
+    }
+    rc = hv_domain_unpause(run->domain);
+    if (rc < 0) {
+        lodge_error_set_errno(error, rc, _("Cannot start the machine"));
+        return FALSE;
+    }
+    return TRUE;
+}
+
+static void print_crash(Run *run, const struct hv_domain_status *status)
+{
+    struct hv_crash_report report;
+    g_autofree char *text = NULL;
+
+    g_printerr(_("\nlodgectl: the machine crashed: %s\n"), status->reason);
+    if (hv_domain_get_crash(run->domain, &report) == 0) {
+        text = lodge_crash_report_format(&report);
+        g_printerr("%s", text);
+    }
+}
+
+/* What the end of the machine means for us. TRUE: start it again. */
+static gboolean judge_end(Run *run)
+{
+    struct hv_domain_status status;
+
+    hv_domain_get_status(run->domain, &status);
+    switch (status.end) {
+    case HV_DOMAIN_END_NONE:
+    case HV_DOMAIN_END_POWEROFF:
+        run->status = LODGE_EXIT_OK;
+        break;
+    case HV_DOMAIN_END_REBOOT:
+        run->status = LODGE_EXIT_OK;
+        return run->options.restart;
+    case HV_DOMAIN_END_TRIPLE_FAULT:
+    case HV_DOMAIN_END_CRASH:
+        print_crash(run, &status);
+        run->status = LODGE_EXIT_CRASH;
+        break;
+    case HV_DOMAIN_END_DEBUG_EXIT:
+        run->status = LODGE_EXIT_DEBUG + (int)(status.code & 31);
+        break;
+    case HV_DOMAIN_END_HALTED:
+        g_printerr(_("\nlodgectl: the machine halted: %s\n"), status.reason);
+        run->status = LODGE_EXIT_HALTED;
+        break;
+    case HV_DOMAIN_END_NO_MEMORY:
+        g_printerr(_("\nlodgectl: the machine stopped: %s; free some memory, or give it less\n"),
+                   status.reason);
+        run->status = LODGE_EXIT_FAILED;
+        break;
+    }
+    return FALSE;
+}
+
+/* Run until the machine or somebody ends it. TRUE: it rebooted and shall start again. */
+static gboolean run_once(Run *run)
+{
+    g_atomic_int_set(&run->stop_watching, 0);
+    run->watcher = g_thread_new("watcher", watch, run);
+    g_main_loop_run(run->loop);
+    g_atomic_int_set(&run->stop_watching, 1);
+    g_thread_join(g_steal_pointer(&run->watcher));
+    return !run->ended && judge_end(run);
+}
+
+static gboolean run_until_end(Run *run, GError **error)
+{
+    do {
+        if (!start_machine(run, error)) {
+            return FALSE;
+        }
+    } while (run_once(run) && hv_domain_reset(run->domain) == 0);
+    return TRUE;
+}
+
+static void print_stats(Run *run)
+{
+    g_autofree char *json = NULL;
+    g_autoptr(GError) error = NULL;
+
+    if (!run->options.stats || !run->domain) {
+        return;
+    }
+    json = lodge_stats_to_json(run->domain);
+    if (!run->options.stats_path) {
+        g_printerr("%s\n", json);
+    } else if (!g_file_set_contents(run->options.stats_path, json, -1, &error)) {
+        g_printerr("lodgectl: %s\n", error->message);
+        run->status = run->status ? run->status : LODGE_EXIT_FAILED;
+    }
+}
+
+static void clean_up(Run *run)
+{
+    if (run->console) {
+        lodge_console_attach(run->console, NULL);
+    }
+    hv_domain_destroy(run->domain);
+    lodge_console_free(run->console);
+    hv_core_destroy(run->core);
+    lodge_builder_free(run->builder);
+    if (run->serial_fd >= 0) {
+        close(run->serial_fd);
+    }
+    g_clear_pointer(&run->loop, g_main_loop_unref);
+    lodge_run_options_clear(&run->options);
+}
+
+static void add_sources(Run *run)
+{
+    g_unix_signal_add(SIGHUP, on_hangup, run);
+    g_unix_signal_add(SIGINT, on_interrupt, run);
+    g_unix_signal_add(SIGTERM, on_terminate, run);
+    if (run->options.timeout_s > 0) {
+        g_timeout_add((guint)(run->options.timeout_s * 1000), on_timeout, run);
+    }
+}
+
+int lodge_verb_run(int argc, char **argv)
+{
+    Run run = {.serial_fd = -1};
+    g_autoptr(GError) error = NULL;
+
+    /* A reader of our output that goes away is an end of writing, not of us. */
+    signal(SIGPIPE, SIG_IGN);
+    run.loop = g_main_loop_new(NULL, FALSE);
+    if (lodge_run_options_parse(&run.options, argc, argv, &error)) {
+        run.builder =
+            lodge_builder_new(run.options.kernel, run.options.initrd, run.options.append, &error);
+    }
+    if (run.builder && open_console(&run, &error) && create_machine(&run, &error)) {
+        add_sources(&run);
+        if (run_until_end(&run, &error)) {
+            print_stats(&run);
+        }
+    }
+    clean_up(&run);
+    return error ? lodge_verb_fail(error) : run.status;
+}

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Statistics as one flat JSON object (docs/stats.md). */
+#pragma once
+
+#include <hv/domain.h>
+
+#include <glib.h>
+
+/** All statistics of the domain. Free with g_free(). */
+char *lodge_stats_to_json(struct hv_domain *domain);

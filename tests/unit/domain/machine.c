@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* A core and one domain for the tests of domain/. */
+#include "machine.h"
+
+#include "lib/tap.h"
+
+#include <string.h>
+
+#define WAIT_NS (10 * HV_NS_PER_S)
+
+static size_t take_console(void *context, const uint8_t *data, size_t bytes)
+{
+    struct machine *machine = context;
+    size_t room = sizeof(machine->console) - machine->console_bytes;
+    size_t taken = bytes < room ? bytes : room;
+
+    memcpy(machine->console + machine->console_bytes, data, taken);
+    machine->console_bytes += taken;
+    return bytes;
+}
+
+static const struct hv_console_ops console_ops = {.write = take_console};
+
+static bool good(int rc, const char *what)
+{
+    if (rc != 0) {
+        tap_fail(__FILE__, __LINE__, "%s: %d", what, rc);
+    }
+    return rc == 0;
+}
+
+bool machine_make(struct machine *machine, unsigned vcpus)
+{
+    const struct hv_core_config core = {.workers = 2, .memory_bytes = 2 * MACHINE_BYTES};
+    const struct hv_domain_config domain = {
+        .name = "test",
+        .engine = "soft",
+        .memory_bytes = MACHINE_BYTES,
+        .vcpus = vcpus,
+        .flags = HV_DOMAIN_TESTDEV,
+        .console = &console_ops,
+        .console_context = machine,
+    };
+    char why[128] = "";
+
+    memset(machine, 0, sizeof(*machine));
+    return good(hv_core_create(&core, &machine->core), "hv_core_create") &&
+           good(hv_domain_create(machine->core, &domain, &machine->domain, why, sizeof(why)), why);
+}
+
+void machine_unmake(struct machine *machine)
+{
+    hv_domain_destroy(machine->domain);
+    hv_core_destroy(machine->core);
+}
+
+bool machine_load(struct machine *machine, const void *code, size_t bytes)
+{
+    const struct hv_boot_state boot = {.rip = MACHINE_CODE, .rsp = MACHINE_CODE};
+
+    return good(hv_guest_copy(machine->domain, (hv_gpa){MACHINE_CODE}, (void *)(uintptr_t)code,
+                              bytes, HV_COPY_TO_GUEST),
+                "hv_guest_copy") &&
+           good(hv_domain_set_boot(machine->domain, &boot), "hv_domain_set_boot");
+}
+
+bool machine_run(struct machine *machine, const void *code, size_t bytes,
+                 struct hv_domain_status *status_out)
+{
+    if (!machine_load(machine, code, bytes) ||
+        !good(hv_domain_unpause(machine->domain), "hv_domain_unpause") ||
+        !good(hv_domain_wait_change(machine->domain, HV_DOMAIN_STATE_RUNNING, WAIT_NS),
+              "hv_domain_wait_change")) {
+        return false;
+    }
+    hv_domain_get_status(machine->domain, status_out);
+    return true;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * A core and one domain of 16 MiB that runs a few bytes of 32-bit code at 1 MiB, for the tests of
+ * domain/. Functions that fail the running case return false.
+ */
+#pragma once
+
+#include <hv/domain.h>
+
+#define MACHINE_BYTES (16 * HV_MIB)
+#define MACHINE_CODE  HV_MIB
+
+struct machine {
+    struct hv_core *core;
+    struct hv_domain *domain;
+    uint8_t console[256]; /* what came out of the serial port, guarded by being read afterwards */
+    size_t console_bytes;
+};
+
+/** A core of two workers with a paused domain of @vcpus. */
+bool machine_make(struct machine *machine, unsigned vcpus);
+void machine_unmake(struct machine *machine);
+
+/** Put @code at the entry point and set the boot registers. */
+bool machine_load(struct machine *machine, const void *code, size_t bytes);
+
+/** Load, run, and wait (10 s at most) until it is no longer running. */
+bool machine_run(struct machine *machine, const void *code, size_t bytes,
+                 struct hv_domain_status *status_out);

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Create refuses each bad value by name, and leaves nothing behind whichever allocation fails. */
+#include "base/alloc.h"
+#include "domain/core.h"
+#include "lib/tap.h"
+#include "mem/heap.h"
+
+#include <hv/domain.h>
+
+#include <errno.h>
+#include <string.h>
+
+static struct hv_core *make_core(void)
+{
+    const struct hv_core_config config = {.workers = 1, .memory_bytes = 32 * HV_MIB};
+    struct hv_core *core = NULL;
+
+    return hv_core_create(&config, &core) == 0 ? core : NULL;
+}
+
+static const struct hv_domain_config standard = {
+    .name = "test",
+    .engine = "soft",
+    .memory_bytes = 16 * HV_MIB,
+    .vcpus = 2,
+    .flags = HV_DOMAIN_TESTDEV,
+};
+
+static int create(struct hv_core *core, const struct hv_domain_config *config, char *why)
+{
+    struct hv_domain *domain = NULL;
+    int rc = hv_domain_create(core, config, &domain, why, 128);
+
+    hv_domain_destroy(domain);
+    return rc;
+}
+
+static void test_refuse(void)
+{
+    static const char long_name[] =
+        "0123456789012345678901234567890123456789012345678901234567890123";
+    struct hv_core *core = make_core();
+    char why[128];
+
+    TAP_OK(core != NULL);
+    for (unsigned row = 0; row < 9; row++) {
+        struct hv_domain_config config = standard;
+        int want = -EINVAL;
+
+        switch (row) {
+        case 0:
+            config.name = "";
+            break;
+        case 1:
+            config.name = long_name;
+            break;
+        case 2:
+            config.vcpus = 0;
+            break;
+        case 3:
+            config.vcpus = HV_MAX_VCPUS + 1;
+            break;
+        case 4:
+            config.memory_bytes = 0;
+            break;
+        case 5:
+            config.memory_bytes = 16 * HV_MIB + 4096;
+            break;
+        case 6:
+            config.memory_bytes = UINT64_MAX & ~(HV_MIB - 1);
+            break;
+        case 7:
+            config.memory_bytes = 64 * HV_MIB;
+            break;
+        default:
+            config.engine = "warp";
+            want = -ENOTSUP;
+            break;
+        }
+        TAP_EQ(create(core, &config, why), (uint64_t)want);
+        TAP_OK(why[0] != '\0');
+    }
+    hv_core_destroy(core);
+}
+
+static void test_claims(void)
+{
+    struct hv_domain_config config = standard;
+    struct hv_core *core = make_core();
+    struct hv_domain *first = NULL;
+    struct hv_domain *second = NULL;
+    char why[128];
+
+    TAP_OK(core != NULL);
+    config.memory_bytes = 20 * HV_MIB;
+    TAP_EQ(hv_domain_create(core, &config, &first, why, sizeof(why)), 0);
+    TAP_EQ(hv_domain_create(core, &config, &second, why, sizeof(why)), (uint64_t)-ENOMEM);
+    TAP_OK(second == NULL);
+    hv_domain_destroy(first);
+    TAP_EQ(create(core, &config, why), 0);
+    hv_core_destroy(core);
+}
+
+/* Odd sizes: what is beyond the guest's RAM in the last extent is claimed and returned with it. */
+static void test_odd_size(void)
+{
+    struct hv_domain_config config = standard;
+    struct hv_core *core = make_core();
+    struct hv_heap_info info;
+    char why[128];
+
+    TAP_OK(core != NULL);
+    config.memory_bytes = 15 * HV_MIB;
+    TAP_EQ(create(core, &config, why), 0);
+    hv_heap_get_info(hv_arena_heap(core->arena), &info);
+    TAP_EQ(info.free_frames, info.total_frames);
+    TAP_EQ(info.claimed_frames, 0);
+    hv_core_destroy(core);
+}
+
+/* Every allocation of create fails once; then nothing of it may be left. */
+static void test_fail_at_each(void)
+{
+    struct hv_core *core = make_core();
+    struct hv_heap_info info;
+    uint64_t failed = 0;
+    int64_t live;
+    char why[128];
+    int rc = -ENOMEM;
+
+    TAP_OK(core != NULL);
+    /* What is made once and kept is made now. */
+    TAP_EQ(create(core, &standard, why), 0);
+    live = hv_alloc_live();
+    for (uint64_t nth = 1; rc != 0; nth++) {
+        TAP_OK(nth < 1000);
+        hv_alloc_fail_at(nth);
+        rc = create(core, &standard, why);
+        hv_alloc_fail_at(0);
+        TAP_OK(rc == 0 || rc == -ENOMEM);
+        failed += rc != 0;
+        TAP_EQ(hv_alloc_live(), live);
+        hv_heap_get_info(hv_arena_heap(core->arena), &info);
+        TAP_EQ(info.free_frames, info.total_frames);
+        TAP_EQ(info.claimed_frames, 0);
+    }
+    tap_note("%" PRIu64 " allocations failed one by one", failed);
+    TAP_OK(failed > 5);
+    hv_core_destroy(core);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct tap_case cases[] = {
+        {"domain.create.refuse", test_refuse},
+        {"domain.create.claims", test_claims},
+        {"domain.create.odd-size", test_odd_size},
+        {"domain.create.fail-at-each", test_fail_at_each},
+    };
+
+    return tap_run(argc, argv, cases, HV_ARRAY_LEN(cases));
+}

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* A domain's life: each way it ends, pause and resume, reset, what the control side may ask. */
+#include "lib/tap.h"
+#include "machine.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* Code of 32-bit protected mode, flat, paging off. */
+#define OUT_PORT_AL(port, value) 0x66, 0xba, (port)&0xff, (port) >> 8, 0xb0, (value), 0xee
+#define SPIN                     0xeb, 0xfe
+
+static const uint8_t code_debug_exit[] = {OUT_PORT_AL(0xf4, 5), SPIN};
+static const uint8_t code_reset[] = {OUT_PORT_AL(0xcf9, 6), SPIN};
+static const uint8_t code_halt[] = {0xfa, 0xf4, 0xeb, 0xfc};
+static const uint8_t code_triple[] = {0x0f, 0x0b};
+static const uint8_t code_spin[] = {SPIN};
+static const uint8_t code_console[] = {OUT_PORT_AL(0x3f8, 'o'), OUT_PORT_AL(0x3f8, 'k'),
+                                       OUT_PORT_AL(0xf4, 0), SPIN};
+/* mov dx, 0x604; mov ax, S5 with SLP_EN; out dx, ax */
+static const uint8_t code_poweroff[] = {0x66, 0xba, 0x04, 0x06, 0x66, 0xb8,
+                                        0x00, 0x34, 0x66, 0xef, SPIN};
+/* inc dword [0x200000]; jmp back */
+static const uint8_t code_count[] = {0xff, 0x05, 0x00, 0x00, 0x20, 0x00, 0xeb, 0xf8};
+
+static void ends(const uint8_t *code, size_t bytes, enum hv_domain_end end, uint32_t value)
+{
+    struct hv_domain_status status;
+    struct machine machine;
+
+    TAP_OK(machine_make(&machine, 1));
+    TAP_OK(machine_run(&machine, code, bytes, &status));
+    TAP_EQ(status.state, HV_DOMAIN_STATE_SHUTDOWN);
+    TAP_EQ(status.end, end);
+    TAP_EQ(status.code, value);
+    TAP_OK(status.reason[0] != '\0');
+    machine_unmake(&machine);
+}
+
+static void test_ends(void)
+{
+    ends(code_debug_exit, sizeof(code_debug_exit), HV_DOMAIN_END_DEBUG_EXIT, 5);
+    ends(code_reset, sizeof(code_reset), HV_DOMAIN_END_REBOOT, 0);
+    ends(code_poweroff, sizeof(code_poweroff), HV_DOMAIN_END_POWEROFF, 0);
+    ends(code_halt, sizeof(code_halt), HV_DOMAIN_END_HALTED, 0);
+    ends(code_triple, sizeof(code_triple), HV_DOMAIN_END_TRIPLE_FAULT, 0);
+}
+
+/* With another vCPU that waits for its SIPI, a halt with interrupts off is still the end. */
+static void test_halted_smp(void)
+{
+    struct hv_domain_status status;
+    struct machine machine;
+
+    TAP_OK(machine_make(&machine, 3));
+    TAP_OK(machine_run(&machine, code_halt, sizeof(code_halt), &status));
+    TAP_EQ(status.end, HV_DOMAIN_END_HALTED);
+    machine_unmake(&machine);
+}
+
+static void test_crash_report(void)
+{
+    struct hv_crash_report report;
+    struct hv_domain_status status;
+    struct machine machine;
+
+    TAP_OK(machine_make(&machine, 1));
+    TAP_OK(machine_run(&machine, code_triple, sizeof(code_triple), &status));
+    TAP_EQ(hv_domain_get_crash(machine.domain, &report), 0);
+    TAP_EQ(report.rip, MACHINE_CODE);
+    TAP_EQ(report.code_bits, 32);
+    TAP_OK(report.code_bytes >= 2 && report.code[0] == 0x0f && report.code[1] == 0x0b);
+    TAP_OK(report.blocks >= 1);
+    machine_unmake(&machine);
+}
+
+static void test_console(void)
+{
+    struct hv_domain_status status;
+    struct machine machine;
+
+    TAP_OK(machine_make(&machine, 1));
+    TAP_OK(machine_run(&machine, code_console, sizeof(code_console), &status));
+    TAP_EQ(machine.console_bytes, 2);
+    TAP_OK(memcmp(machine.console, "ok", 2) == 0);
+    machine_unmake(&machine);
+}
+
+static uint32_t counted(struct machine *machine)
+{
+    uint32_t value = 0;
+
+    return hv_guest_copy(machine->domain, (hv_gpa){0x200000}, &value, 4, HV_COPY_FROM_GUEST) == 0
+               ? value
+               : 0;
+}
+
+/* Paused means that nothing moves; running again, that it goes on where it was. */
+static void test_pause(void)
+{
+    struct machine machine;
+    uint32_t before;
+
+    TAP_OK(machine_make(&machine, 1));
+    TAP_OK(machine_load(&machine, code_count, sizeof(code_count)));
+    TAP_EQ(hv_domain_unpause(machine.domain), 0);
+    TAP_EQ(hv_domain_unpause(machine.domain), (uint64_t)-EBUSY);
+    while (counted(&machine) == 0) {
+    }
+    TAP_EQ(hv_domain_pause(machine.domain), 0);
+    TAP_EQ(hv_domain_pause(machine.domain), 0);
+    before = counted(&machine);
+    TAP_EQ(hv_domain_wait_change(machine.domain, HV_DOMAIN_STATE_PAUSED, HV_NS_PER_MS),
+           (uint64_t)-ETIMEDOUT);
+    TAP_EQ(counted(&machine), before);
+    TAP_EQ(hv_domain_unpause(machine.domain), 0);
+    while (counted(&machine) == before) {
+    }
+    machine_unmake(&machine);
+}
+
+/* A reset starts anew with the same memory, as often as one likes, from both states. */
+static void test_reset(void)
+{
+    struct hv_domain_status status;
+    struct machine machine;
+
+    TAP_OK(machine_make(&machine, 2));
+    for (unsigned i = 0; i < 3; i++) {
+        TAP_OK(machine_run(&machine, code_reset, sizeof(code_reset), &status));
+        TAP_EQ(status.end, HV_DOMAIN_END_REBOOT);
+        TAP_EQ(hv_domain_unpause(machine.domain), (uint64_t)-EBUSY);
+        TAP_EQ(hv_domain_reset(machine.domain), 0);
+    }
+    TAP_EQ(hv_domain_reset(machine.domain), 0);
+    TAP_OK(machine_run(&machine, code_debug_exit, sizeof(code_debug_exit), &status));
+    TAP_EQ(status.end, HV_DOMAIN_END_DEBUG_EXIT);
+    machine_unmake(&machine);
+}
+
+static void test_destroy_running(void)
+{
+    for (unsigned i = 0; i < 20; i++) {
+        struct machine machine;
+
+        TAP_OK(machine_make(&machine, 2));
+        TAP_OK(machine_load(&machine, code_spin, sizeof(code_spin)));
+        TAP_EQ(hv_domain_unpause(machine.domain), 0);
+        machine_unmake(&machine);
+    }
+}
+
+static void test_crash_from_outside(void)
+{
+    struct hv_domain_status status;
+    struct machine machine;
+
+    TAP_OK(machine_make(&machine, 1));
+    TAP_OK(machine_load(&machine, code_spin, sizeof(code_spin)));
+    TAP_EQ(hv_domain_unpause(machine.domain), 0);
+    hv_domain_crash(machine.domain, "because");
+    hv_domain_crash(machine.domain, "too late");
+    hv_domain_get_status(machine.domain, &status);
+    TAP_EQ(status.end, HV_DOMAIN_END_CRASH);
+    TAP_STR(status.reason, "because");
+    machine_unmake(&machine);
+}
+
+static void test_stats(void)
+{
+    static struct hv_stat stats[512];
+    struct hv_domain_status status;
+    struct machine machine;
+    size_t count;
+
+    TAP_OK(machine_make(&machine, 2));
+    TAP_OK(machine_run(&machine, code_debug_exit, sizeof(code_debug_exit), &status));
+    count = hv_domain_get_stats(machine.domain, stats, 512);
+    TAP_OK(count > 20 && count <= 512);
+    TAP_EQ(hv_domain_get_stats(machine.domain, NULL, 0), count);
+    for (size_t i = 0; i < count; i++) {
+        for (size_t k = 0; k < i; k++) {
+            TAP_OK(strcmp(stats[i].name, stats[k].name) != 0);
+        }
+        if (strcmp(stats[i].name, "engine.instructions") == 0) {
+            TAP_OK(stats[i].value > 0);
+        }
+    }
+    machine_unmake(&machine);
+}
+
+static void test_boot_refused(void)
+{
+    const struct hv_boot_state wide = {.rip = UINT64_C(1) << 33};
+    const struct hv_boot_state crooked = {.long_mode = true, .rip = UINT64_C(1) << 50};
+    uint64_t word = 0;
+    struct machine machine;
+
+    TAP_OK(machine_make(&machine, 1));
+    TAP_EQ(hv_domain_set_boot(machine.domain, &wide), (uint64_t)-EINVAL);
+    TAP_EQ(hv_domain_set_boot(machine.domain, &crooked), (uint64_t)-EINVAL);
+    TAP_EQ(hv_guest_copy(machine.domain, (hv_gpa){MACHINE_BYTES - 4}, &word, 8, HV_COPY_TO_GUEST),
+           (uint64_t)-EINVAL);
+    TAP_EQ(hv_guest_copy(machine.domain, (hv_gpa){UINT64_MAX - 3}, &word, 8, HV_COPY_TO_GUEST),
+           (uint64_t)-EINVAL);
+    TAP_EQ(hv_guest_copy(machine.domain, (hv_gpa){0xa0000}, &word, 8, HV_COPY_FROM_GUEST),
+           (uint64_t)-EINVAL);
+    machine_unmake(&machine);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct tap_case cases[] = {
+        {"domain.ends", test_ends},
+        {"domain.halted-smp", test_halted_smp},
+        {"domain.crash-report", test_crash_report},
+        {"domain.console", test_console},
+        {"domain.pause", test_pause},
+        {"domain.reset", test_reset},
+        {"domain.destroy-running", test_destroy_running},
+        {"domain.crash", test_crash_from_outside},
+        {"domain.stats", test_stats},
+        {"domain.refused", test_boot_refused},
+    };
+
+    return tap_run(argc, argv, cases, HV_ARRAY_LEN(cases));
+}
