@@ -14,6 +14,8 @@
 #include "engine/soft/uop.h"
 
 #define SOFT_JUMPS 4096u
+/* No vCPU has this stamp: the generation would have to wrap. */
+#define SOFT_STAMP_NEVER UINT64_MAX
 
 struct soft_jump {
     uint64_t rip;
@@ -40,6 +42,12 @@ void soft_jumps_destroy(struct soft_jump_cache *cache);
 
 /** Forget all: before the memory of blocks is used again. */
 void soft_jumps_clear(struct soft_jump_cache *cache);
+
+/** What is remembered for @rip was taken out of the cache of blocks. */
+static inline void soft_jump_forget(struct soft_jump_cache *cache, uint64_t rip)
+{
+    soft_jump_slot(cache, rip)->stamp = SOFT_STAMP_NEVER;
+}
 
 /** Remember @uop for @rip under the vCPU's stamp. */
 void soft_jump_put(struct hv_engine_vcpu *vcpu, uint64_t rip, const struct soft_uop *uop);

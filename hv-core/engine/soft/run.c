@@ -155,10 +155,12 @@ static enum verdict serve_bell(struct hv_engine_vcpu *vcpu, struct hv_exit *exit
         hv_doorbell_ring(bell, taken & ~(uint32_t)SERVED);
         return stop(exit, HV_EXIT_PREEMPT);
     }
-    return taken & HV_REQUEST_EVENT ? deliver_events(vcpu, exit) : VERDICT_GO_ON;
+    /* OUTSIDE no guest memory may be touched: enter() looks for events when it is in. */
+    return (taken & HV_REQUEST_EVENT) && hv_doorbell_in_guest(bell) ? deliver_events(vcpu, exit)
+                                                                    : VERDICT_GO_ON;
 }
 
-/* Go IN_GUEST, serving what stands. */
+/* Go IN_GUEST, serving what stands, and take what came while we were OUTSIDE. */
 static enum verdict enter(struct hv_engine_vcpu *vcpu, struct hv_exit *exit)
 {
     while (soft_enter(vcpu) != 0) {
@@ -166,7 +168,8 @@ static enum verdict enter(struct hv_engine_vcpu *vcpu, struct hv_exit *exit)
             return VERDICT_EXIT;
         }
     }
-    return VERDICT_GO_ON;
+    soft_jump_refresh(vcpu);
+    return deliver_events(vcpu, exit);
 }
 
 /* ---- Running ---------------------------------------------------------------------------------- */
@@ -415,10 +418,6 @@ void soft_run(struct hv_engine_vcpu *vcpu, hv_ns deadline, uint64_t insn_budget,
     hv_memory_mark_dirty(vcpu->memory, vcpu->index);
     soft_fpu_enter(vcpu);
     verdict = enter(vcpu, exit_out);
-    if (verdict == VERDICT_GO_ON) {
-        soft_jump_refresh(vcpu);
-        verdict = deliver_events(vcpu, exit_out);
-    }
     while (verdict == VERDICT_GO_ON) {
         verdict = run_once(vcpu, exit_out);
     }
