@@ -78,9 +78,12 @@ enum fadt_flag {
     FADT_RESET_REGISTER = 1u << 10,
 };
 
+/*
+ * BOOT_8042 (bit 1) stays clear: there is a keyboard controller to reset by, but nothing is plugged
+ * into it, and a guest that is told to look waits three seconds for a mouse to answer.
+ */
 enum fadt_boot_flag {
     BOOT_LEGACY_DEVICES = 1u << 0,
-    BOOT_8042 = 1u << 1,
     BOOT_NO_VGA = 1u << 2,
     BOOT_NO_ASPM = 1u << 4,
 };
@@ -222,7 +225,7 @@ static guint64 append_fadt(GByteArray *area, const struct hv_platform_layout *la
         .c2_latency = 0xffff, /* no C2, no C3 */
         .c3_latency = 0xffff,
         .century = RTC_CENTURY,
-        .boot_flags = BOOT_LEGACY_DEVICES | BOOT_8042 | BOOT_NO_VGA | BOOT_NO_ASPM,
+        .boot_flags = BOOT_LEGACY_DEVICES | BOOT_NO_VGA | BOOT_NO_ASPM,
         .flags =
             FADT_WBINVD | FADT_PROC_C1 | FADT_NO_SLEEP_BUTTON | FADT_TIMER_32 | FADT_RESET_REGISTER,
         .reset_register = io_address(layout->reset_port, 8),

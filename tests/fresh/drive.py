@@ -10,7 +10,7 @@ import sys
 import time
 
 LIMIT_S = 3600
-PROMPT = re.compile(rb'lodge:[^\r\n]*# $')
+PROMPT = re.compile(rb'lodge:/# ')
 
 
 def child(root, command):
