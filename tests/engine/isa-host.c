@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Signal frames as the way into an instruction and out of it. */
+#include "engine/isa-host.h"
+
+#include "cpu/state.h"
+#include "engine/soft/decode.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#define SIGNAL_STACK   (256u << 10)
+/* Breakpoints all around the instruction: it may be longer than believed, or jump a little. */
+#define TRAP           0xcc
+#define CODE_OFFSET    (HV_PAGE_SIZE / 2)
+/* XSAVE area in the frame, standard form (SDM 1 13.4): header, then the upper halves of YMM. */
+#define XSTATE_HEADER  512u
+#define XSTATE_AVX     576u
+#define XSTATE_MASK    7u /* x87, SSE, AVX */
+/* What Linux says at byte 464 of a frame that holds more than FXSAVE's 512 bytes. */
+#define FRAME_MAGIC    0x46505853u
+
+#define FLAGS_OF_STATE (HV_RFLAGS_ARITH | HV_RFLAGS_DF)
+
+enum host_phase {
+    HOST_PHASE_IDLE,
+    HOST_PHASE_ENTER,
+    HOST_PHASE_RUN,
+};
+
+struct isa_host {
+    uint8_t *code_write; /* one page, mapped twice */
+    uint8_t *code;
+    uint8_t *area; /* four pages, the middle two are the sandbox */
+    uint8_t *stack;
+    volatile enum host_phase phase;
+    struct isa_state *state;
+    struct isa_outcome outcome;
+    size_t frame_bytes;
+    /* The caller's, while the instruction runs. */
+    gregset_t registers;
+    uint8_t frame[16384];
+};
+
+/* A signal handler has no argument of ours. */
+static struct isa_host *host_of_signals;
+
+static const int host_signals[] = {SIGTRAP, SIGILL, SIGSEGV, SIGFPE, SIGBUS};
+
+/* Linux' numbering of registers in a frame against the encoding's. */
+static const int frame_register[16] = {REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP,
+                                       REG_RSI, REG_RDI, REG_R8,  REG_R9,  REG_R10, REG_R11,
+                                       REG_R12, REG_R13, REG_R14, REG_R15};
+
+static size_t frame_size(const uint8_t *frame)
+{
+    uint32_t magic, bytes;
+
+    memcpy(&magic, frame + 464, sizeof(magic));
+    memcpy(&bytes, frame + 468, sizeof(bytes));
+    return magic == FRAME_MAGIC ? bytes : 512;
+}
+
+static void put_vectors(const struct isa_state *state, uint8_t *frame)
+{
+    uint64_t components;
+
+    memcpy(frame, &state->fcw, 2);
+    memcpy(frame + 2, &state->fsw, 2);
+    frame[4] = state->ftw;
+    memcpy(frame + 24, &state->mxcsr, 4);
+    memcpy(frame + 32, state->st, sizeof(state->st));
+    for (unsigned i = 0; i < 16; i++) {
+        memcpy(frame + 160 + (size_t)16 * i, state->ymm[i], 16);
+        memcpy(frame + XSTATE_AVX + (size_t)16 * i, state->ymm[i] + 16, 16);
+    }
+    memcpy(&components, frame + XSTATE_HEADER, sizeof(components));
+    components |= XSTATE_MASK;
+    memcpy(frame + XSTATE_HEADER, &components, sizeof(components));
+}
+
+static void get_vectors(struct isa_state *state, const uint8_t *frame)
+{
+    uint64_t components;
+
+    memcpy(&state->fcw, frame, 2);
+    memcpy(&state->fsw, frame + 2, 2);
+    state->ftw = frame[4];
+    memcpy(&state->mxcsr, frame + 24, 4);
+    memcpy(state->st, frame + 32, sizeof(state->st));
+    memcpy(&components, frame + XSTATE_HEADER, sizeof(components));
+    for (unsigned i = 0; i < 16; i++) {
+        memcpy(state->ymm[i], frame + 160 + (size_t)16 * i, 16);
+        if (components & 4)
+            memcpy(state->ymm[i] + 16, frame + XSTATE_AVX + (size_t)16 * i, 16);
+        else
+            memset(state->ymm[i] + 16, 0, 16);
+    }
+}
+
+/* The frame becomes the instruction's; the caller's registers wait in @host. */
+static void enter(struct isa_host *host, ucontext_t *context)
+{
+    const struct isa_state *state = host->state;
+    greg_t *registers = context->uc_mcontext.gregs;
+    uint8_t *frame = (uint8_t *)context->uc_mcontext.fpregs;
+
+    memcpy(host->registers, registers, sizeof(host->registers));
+    host->frame_bytes = frame_size(frame);
+    if (host->frame_bytes > sizeof(host->frame))
+        abort();
+    memcpy(host->frame, frame, host->frame_bytes);
+    for (unsigned i = 0; i < 16; i++)
+        registers[frame_register[i]] = (greg_t)state->gpr[i];
+    registers[REG_RIP] = (greg_t)isa_host_code(host);
+    registers[REG_EFL] = (greg_t)(((uint64_t)registers[REG_EFL] & ~(uint64_t)FLAGS_OF_STATE) |
+                                  (state->rflags & FLAGS_OF_STATE));
+    put_vectors(state, frame);
+    host->phase = HOST_PHASE_RUN;
+}
+
+static void leave(struct isa_host *host, ucontext_t *context)
+{
+    struct isa_state *state = host->state;
+    greg_t *registers = context->uc_mcontext.gregs;
+    uint8_t *frame = (uint8_t *)context->uc_mcontext.fpregs;
+
+    for (unsigned i = 0; i < 16; i++)
+        state->gpr[i] = (uint64_t)registers[frame_register[i]];
+    state->rip = (uint64_t)registers[REG_RIP];
+    state->rflags = (uint64_t)registers[REG_EFL] & FLAGS_OF_STATE;
+    get_vectors(state, frame);
+    host->outcome.vector = (uint8_t)registers[REG_TRAPNO];
+    host->outcome.address = (uint64_t)registers[REG_CR2];
+    /* The breakpoint behind the instruction is no fault of its own. */
+    if (host->outcome.vector == 3 && state->rip > (uintptr_t)host->code &&
+        state->rip <= (uintptr_t)host->code + HV_PAGE_SIZE) {
+        host->outcome.vector = ISA_VECTOR_NONE;
+        state->rip--;
+    }
+    memcpy(registers, host->registers, sizeof(host->registers));
+    memcpy(frame, host->frame, host->frame_bytes);
+    host->phase = HOST_PHASE_IDLE;
+}
+
+static void on_signal(int number, siginfo_t *info, void *context)
+{
+    struct isa_host *host = host_of_signals;
+
+    (void)info;
+    if (host && host->phase == HOST_PHASE_ENTER) {
+        enter(host, context);
+    } else if (host && host->phase == HOST_PHASE_RUN) {
+        leave(host, context);
+    } else {
+        /* A crash of the test itself: let it be one. */
+        signal(number, SIG_DFL);
+    }
+}
+
+static bool map_code(struct isa_host *host)
+{
+    int memory = memfd_create("isa-host", MFD_CLOEXEC);
+
+    if (memory < 0 || ftruncate(memory, (off_t)HV_PAGE_SIZE) != 0)
+        return false;
+    host->code_write = mmap(NULL, HV_PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
+    host->code = mmap(NULL, HV_PAGE_SIZE, PROT_READ | PROT_EXEC, MAP_SHARED | MAP_32BIT, memory, 0);
+    close(memory);
+    if (host->code_write == MAP_FAILED || host->code == MAP_FAILED)
+        return false;
+    memset(host->code_write, TRAP, HV_PAGE_SIZE);
+    return true;
+}
+
+static bool map_sandbox(struct isa_host *host)
+{
+    host->area =
+        mmap(NULL, 4 * HV_PAGE_SIZE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
+    return host->area != MAP_FAILED &&
+           mprotect(host->area + HV_PAGE_SIZE, ISA_SANDBOX_BYTES, PROT_READ | PROT_WRITE) == 0;
+}
+
+static bool take_signals(struct isa_host *host)
+{
+    struct sigaction action = {.sa_sigaction = on_signal,
+                               .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER};
+    stack_t stack = {.ss_size = SIGNAL_STACK};
+
+    host->stack = malloc(SIGNAL_STACK);
+    if (!host->stack)
+        return false;
+    stack.ss_sp = host->stack;
+    if (sigaltstack(&stack, NULL) != 0)
+        return false;
+    for (size_t i = 0; i < HV_ARRAY_LEN(host_signals); i++)
+        sigaction(host_signals[i], &action, NULL);
+    host_of_signals = host;
+    return true;
+}
+
+struct isa_host *isa_host_create(void)
+{
+    struct isa_host *host = calloc(1, sizeof(*host));
+
+    if (!host)
+        return NULL;
+    if (!__builtin_cpu_supports("avx") || !map_code(host) || !map_sandbox(host) ||
+        !take_signals(host)) {
+        isa_host_destroy(host);
+        return NULL;
+    }
+    return host;
+}
+
+void isa_host_destroy(struct isa_host *host)
+{
+    static const stack_t none = {.ss_flags = SS_DISABLE};
+
+    if (!host)
+        return;
+    if (host_of_signals == host) {
+        for (size_t i = 0; i < HV_ARRAY_LEN(host_signals); i++)
+            signal(host_signals[i], SIG_DFL);
+        sigaltstack(&none, NULL);
+        host_of_signals = NULL;
+    }
+    if (host->code && host->code != MAP_FAILED)
+        munmap(host->code, HV_PAGE_SIZE);
+    if (host->code_write && host->code_write != MAP_FAILED)
+        munmap(host->code_write, HV_PAGE_SIZE);
+    if (host->area && host->area != MAP_FAILED)
+        munmap(host->area, 4 * HV_PAGE_SIZE);
+    free(host->stack);
+    free(host);
+}
+
+uint64_t isa_host_code(const struct isa_host *host)
+{
+    return (uintptr_t)host->code + CODE_OFFSET;
+}
+
+uint8_t *isa_host_sandbox(struct isa_host *host)
+{
+    return host->area + HV_PAGE_SIZE;
+}
+
+struct isa_outcome isa_host_run(struct isa_host *host, const uint8_t *bytes, size_t length,
+                                struct isa_state *state)
+{
+    memcpy(host->code_write + CODE_OFFSET, bytes, length);
+    memset(host->code_write + CODE_OFFSET + length, TRAP, 2 * SOFT_INSN_MAX);
+    host->state = state;
+    host->phase = HOST_PHASE_ENTER;
+    __asm__ volatile("int3" ::: "memory");
+    return host->outcome;
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * One ring-3 instruction on the silicon beneath: the oracle of the decoder's table and of the
+ * interpreter.
+ *
+ *     isa_host_run --int3--> handler: guest state into the signal frame --sigreturn--> instruction
+ *     instruction --int3 behind it, or its fault--> handler: state out of the frame --> isa_host_run
+ *
+ * All sixteen general registers, RSP too, the arithmetic flags and DF, x87, MMX, XMM and YMM are the
+ * instruction's. Its code and the sandbox, two pages between pages that fault, lie below 2 GiB, so
+ * that absolute and 32-bit addresses reach them. 64-bit mode only. Not for instructions that leave
+ * the process (syscalls), jump, or change segment bases: those are the caller's to exclude.
+ */
+#pragma once
+
+#include <hv/types.h>
+
+#define ISA_SANDBOX_BYTES (2 * HV_PAGE_SIZE)
+
+/* What an instruction may read and write beside memory. */
+struct isa_state {
+    uint64_t gpr[16];
+    uint64_t rip;
+    uint64_t rflags; /* arithmetic flags and DF; the others are the host's */
+    uint32_t mxcsr;
+    uint16_t fcw, fsw;
+    uint8_t ftw; /* abridged: bit n is set when register n is not empty (SDM 1 10.5.1) */
+    uint8_t st[8][16];
+    uint8_t ymm[16][32];
+};
+
+/* How it ended. */
+struct isa_outcome {
+    uint8_t vector;   /* exception, or ISA_VECTOR_NONE */
+    uint64_t address; /* that faulted, for #PF */
+};
+
+#define ISA_VECTOR_NONE 0xff
+
+struct isa_host;
+
+/**
+ * Take the signals and map code and sandbox. One at a time in a process, one thread.
+ *
+ * Returns NULL when the host cannot do it (no AVX state in signal frames).
+ */
+struct isa_host *isa_host_create(void);
+void isa_host_destroy(struct isa_host *host);
+
+/** Address of the instruction; state.rip need not be set. */
+uint64_t isa_host_code(const struct isa_host *host);
+
+/** Two writable pages, page-aligned, inaccessible pages on both sides. Lasts as long as @host. */
+uint8_t *isa_host_sandbox(struct isa_host *host);
+
+/**
+ * Run @length bytes of one instruction.
+ *
+ * @state  in and out; rip is that of the next instruction, or of the faulting one.
+ */
+struct isa_outcome isa_host_run(struct isa_host *host, const uint8_t *bytes, size_t length,
+                                struct isa_state *state);
