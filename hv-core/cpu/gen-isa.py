@@ -181,7 +181,7 @@ def _parse_encoding(row):
     words = row.encoding.split()
     if words and words[0].startswith("VEX."):
         _parse_vex(row, words.pop(0))
-    while not row.vex and words[0] in ("NP", "NFx", "66", "F2", "F3", "REX.W", "W0", "REX.B"):
+    while not row.vex and words and words[0] in ("NP", "NFx", "66", "F2", "F3", "REX.W", "W0", "REX.B"):
         word = words.pop(0)
         if word in ("REX.W", "W0"):
             row.need(KEY_W, KEY_W if word == "REX.W" else 0)
@@ -189,7 +189,7 @@ def _parse_encoding(row):
             row.need(KEY_REX_B, KEY_REX_B)
         else:
             _need_prefix(row, word)
-    if not row.vex and words[0] == "0F":
+    if not row.vex and words and words[0] == "0F":
         words.pop(0)
         row.map = 1
         if words and words[0] in ("38", "3A"):

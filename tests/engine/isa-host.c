@@ -17,6 +17,9 @@
 /* Breakpoints all around the instruction: it may be longer than believed, or jump a little. */
 #define TRAP           0xcc
 #define CODE_OFFSET    (HV_PAGE_SIZE / 2)
+/* Wishes, so that a seed gives the same addresses each time. */
+#define CODE_HINT      ((void *)0x50000000)
+#define SANDBOX_HINT   ((void *)0x50100000)
 /* XSAVE area in the frame, standard form (SDM 1 13.4): header, then the upper halves of YMM. */
 #define XSTATE_HEADER  512u
 #define XSTATE_AVX     576u
@@ -179,8 +182,8 @@ static bool map_code(struct isa_host *host)
 
 static bool map_sandbox(struct isa_host *host)
 {
-    host->area =
-        mmap(NULL, 4 * HV_PAGE_SIZE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
+    host->area = mmap(SANDBOX_HINT, 4 * HV_PAGE_SIZE, PROT_NONE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
     return host->area != MAP_FAILED &&
            mprotect(host->area + HV_PAGE_SIZE, ISA_SANDBOX_BYTES, PROT_READ | PROT_WRITE) == 0;
 }
