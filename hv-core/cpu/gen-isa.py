@@ -29,6 +29,9 @@ MAPS = {"": 0, "0F": 1, "0F38": 2, "0F3A": 3}
 # VEX maps follow the legacy ones in the slot table.
 VEX_MAP_OFFSET = 3
 
+# What may stand before the opcode bytes of a row without VEX.
+PREFIX_WORDS = ("NP", "NFx", "66", "F2", "F3", "REX.W", "W0", "REX.B")
+
 # Where a letter's register number stands and what kind of operand it is.
 LETTERS = {"A": ("NONE", "FAR"), "B": ("VVVV", "GPR"), "C": ("REG", "CR"), "D": ("REG", "DR"),
            "E": ("RM_OR_MEM", "GPR"), "F": ("NONE", "NONE"), "G": ("REG", "GPR"),
@@ -47,7 +50,8 @@ TYPE_ALIASES = {"ps": "x", "pd": "x", "ss": "d", "sd": "q", "": "none"}
 
 # Operands written out: source, kind, width, number.
 FIXED = {"AL": ("FIXED", "GPR", "b", 0), "CL": ("FIXED", "GPR", "b", 1),
-         "DX": ("FIXED", "GPR", "w", 2), "AX": ("FIXED", "GPR", "w", 0), "eAX": ("FIXED", "GPR", "z", 0),
+         "DX": ("FIXED", "GPR", "w", 2), "AX": ("FIXED", "GPR", "w", 0),
+         "eAX": ("FIXED", "GPR", "z", 0),
          "rAX": ("FIXED", "GPR", "v", 0), "ES": ("FIXED", "SEG", "w", 0),
          "CS": ("FIXED", "SEG", "w", 1), "SS": ("FIXED", "SEG", "w", 2),
          "DS": ("FIXED", "SEG", "w", 3), "FS": ("FIXED", "SEG", "w", 4),
@@ -181,7 +185,7 @@ def _parse_encoding(row):
     words = row.encoding.split()
     if words and words[0].startswith("VEX."):
         _parse_vex(row, words.pop(0))
-    while not row.vex and words and words[0] in ("NP", "NFx", "66", "F2", "F3", "REX.W", "W0", "REX.B"):
+    while not row.vex and words and words[0] in PREFIX_WORDS:
         word = words.pop(0)
         if word in ("REX.W", "W0"):
             row.need(KEY_W, KEY_W if word == "REX.W" else 0)
