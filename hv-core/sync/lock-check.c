@@ -40,22 +40,20 @@ static HV_NORETURN HV_COLD void wrong_order(const struct hv_lock *lock, const st
 
 void hv_lock_check_take(const struct hv_lock *lock)
 {
-    if (HV_CONFIG_RANKS) {
-        for (unsigned i = 0; i < held.count; i++) {
-            if (HV_UNLIKELY(held.locks[i]->rank >= lock->rank)) {
-                wrong_order(lock, held.locks[i]);
-            }
+    for (unsigned i = 0; i < held.count; i++) {
+        if (HV_UNLIKELY(held.locks[i]->rank >= lock->rank)) {
+            wrong_order(lock, held.locks[i]);
         }
     }
 }
 
 void hv_lock_check_second(const struct hv_lock *first, const struct hv_lock *second)
 {
-    if (HV_CONFIG_RANKS && HV_UNLIKELY(first->rank != second->rank)) {
+    if (HV_UNLIKELY(first->rank != second->rank)) {
         hv_panic("lock pair: \"%s\"[%u] (rank %u) and \"%s\"[%u] (rank %u) are of two ranks",
                  first->name, first->index, first->rank, second->name, second->index, second->rank);
     }
-    if (HV_CONFIG_RANKS && HV_UNLIKELY(first->index == second->index)) {
+    if (HV_UNLIKELY(first->index == second->index)) {
         hv_panic("lock pair: \"%s\"[%u] and \"%s\"[%u] have one index", first->name, first->index,
                  second->name, second->index);
     }
@@ -63,33 +61,29 @@ void hv_lock_check_second(const struct hv_lock *first, const struct hv_lock *sec
 
 void hv_lock_note_taken(struct hv_lock *lock)
 {
-    if (HV_CONFIG_RANKS) {
-        if (HV_UNLIKELY(held.count == HELD_MAX)) {
-            hv_panic("\"%s\" is one lock too many: a thread may hold %u", lock->name, HELD_MAX);
-        }
-        held.locks[held.count++] = lock;
-        hv_store_relaxed(&lock->owner, hv_thread_id());
+    if (HV_UNLIKELY(held.count == HELD_MAX)) {
+        hv_panic("\"%s\" is one lock too many: a thread may hold %u", lock->name, HELD_MAX);
     }
+    held.locks[held.count++] = lock;
+    hv_store_relaxed(&lock->owner, hv_thread_id());
 }
 
 void hv_lock_note_dropped(struct hv_lock *lock)
 {
-    if (HV_CONFIG_RANKS) {
-        unsigned i = held.count;
+    unsigned i = held.count;
 
-        /* Nearly always the last taken, but any order of dropping is allowed. */
-        while (i > 0 && held.locks[i - 1] != lock) {
-            i--;
-        }
-        if (HV_UNLIKELY(i == 0)) {
-            hv_panic("lock \"%s\"[%u] is dropped by a thread that does not hold it", lock->name,
-                     lock->index);
-        }
-        for (held.count--; i <= held.count; i++) {
-            held.locks[i - 1] = held.locks[i];
-        }
-        hv_store_relaxed(&lock->owner, 0);
+    /* Nearly always the last taken, but any order of dropping is allowed. */
+    while (i > 0 && held.locks[i - 1] != lock) {
+        i--;
     }
+    if (HV_UNLIKELY(i == 0)) {
+        hv_panic("lock \"%s\"[%u] is dropped by a thread that does not hold it", lock->name,
+                 lock->index);
+    }
+    for (held.count--; i <= held.count; i++) {
+        held.locks[i - 1] = held.locks[i];
+    }
+    hv_store_relaxed(&lock->owner, 0);
 }
 
 void hv_lock_assert_held(const struct hv_lock *lock)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * What a thread holds, for the checks of ranks (lock-check.c). All of it is empty when ranks are
- * not checked.
+ * What a thread holds, for the checks of ranks (lock-check.c). Called only if HV_CONFIG_RANKS.
  */
 #pragma once
 

@@ -189,18 +189,28 @@ static HV_COLD void take_slow(struct hv_lock *lock)
     }
 }
 
+/* It is ours: the ends of all ways to take. */
+static void note_taken(struct hv_lock *lock)
+{
+    hv_count(&lock->counters.acquired, 1);
+    if (HV_CONFIG_RANKS) {
+        hv_lock_note_taken(lock);
+    }
+}
+
 static void take_unchecked(struct hv_lock *lock)
 {
     if (HV_UNLIKELY(!take_free(lock))) {
         take_slow(lock);
     }
-    hv_count(&lock->counters.acquired, 1);
-    hv_lock_note_taken(lock);
+    note_taken(lock);
 }
 
 HV_NO_TSA void hv_lock_take(struct hv_lock *lock)
 {
-    hv_lock_check_take(lock);
+    if (HV_CONFIG_RANKS) {
+        hv_lock_check_take(lock);
+    }
     take_unchecked(lock);
 }
 
@@ -211,8 +221,7 @@ HV_NO_TSA bool hv_lock_try(struct hv_lock *lock)
         hv_add_relaxed(&lock->counters.try_failed, 1);
         return false;
     }
-    hv_count(&lock->counters.acquired, 1);
-    hv_lock_note_taken(lock);
+    note_taken(lock);
     return true;
 }
 
@@ -221,8 +230,10 @@ HV_NO_TSA void hv_lock_take_pair(struct hv_lock *a, struct hv_lock *b)
     struct hv_lock *first = a->index < b->index ? a : b;
     struct hv_lock *second = first == a ? b : a;
 
-    hv_lock_check_second(first, second);
-    hv_lock_check_take(first);
+    if (HV_CONFIG_RANKS) {
+        hv_lock_check_second(first, second);
+        hv_lock_check_take(first);
+    }
     take_unchecked(first);
     take_unchecked(second);
 }
@@ -252,7 +263,9 @@ HV_NO_TSA void hv_lock_drop(struct hv_lock *lock)
 {
     uint32_t held = WORD_HELD;
 
-    hv_lock_note_dropped(lock);
+    if (HV_CONFIG_RANKS) {
+        hv_lock_note_dropped(lock);
+    }
     if (HV_UNLIKELY(!hv_cas_seq(&lock->word, &held, WORD_FREE))) {
         drop_slow(lock);
     }
