@@ -132,6 +132,7 @@ HV_NO_TSA static struct hv_worker *place_blocked(struct hv_worker *home,
     struct hv_worker *chosen = claim_any(home);
     hv_ns now = hv_clock_now(home->sched->clock);
 
+    HV_RACE("sched.wake.placing");
     if (chosen && chosen != home) {
         hv_count(&entity->counters.migrations, 1);
         hv_store_release(&entity->worker, chosen);

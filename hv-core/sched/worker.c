@@ -57,6 +57,7 @@ static hv_ns sleep_until(const struct hv_worker *worker)
 
 static void sleep_idle(struct hv_worker *worker)
 {
+    HV_RACE("sched.worker.empty");
     /* Invariant (4): idle first, then a last look at all queues. */
     hv_store_seq(&worker->idle, 1);
     HV_RACE("sched.worker.idle");

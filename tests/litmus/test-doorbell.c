@@ -6,6 +6,7 @@
  */
 #include "sync/doorbell.h"
 
+#include <sched.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -26,16 +27,24 @@ static void reset(void)
     memset(notes, 0, sizeof(notes));
 }
 
-/* Keeps both threads near each other, so that their shots overlap. */
+/*
+ * Both threads wait for each other before each shot, so that the shots overlap; but not for long:
+ * the other may have lost its CPU.
+ */
 static _Atomic uint32_t progress[2];
 
-static void keep_pace(unsigned index, unsigned shot)
+static void meet(unsigned index, unsigned shot)
 {
     hv_store_relaxed(&progress[index], shot);
-    if (shot % 64 == 0) {
-        for (unsigned i = 0; i < 1000 && hv_load_relaxed(&progress[1 - index]) < shot; i++) {
-            __builtin_ia32_pause();
+    for (unsigned i = 0; hv_load_relaxed(&progress[1 - index]) < shot; i++) {
+        if (i == 500) {
+            sched_yield();
+            break;
         }
+        __builtin_ia32_pause();
+    }
+    /* A few steps more for one or the other, so that all offsets come up. */
+    for (_Atomic unsigned i = 0; i < (shot >> (index * 3)) % 8; i++) {
     }
 }
 
@@ -43,7 +52,7 @@ static void enter_or_ring(unsigned index, void *context)
 {
     (void)context;
     for (unsigned shot = 0; shot < SHOTS; shot++) {
-        keep_pace(index, shot);
+        meet(index, shot);
         if (index == 0) {
             notes[shot].owner_saw = hv_doorbell_enter(&bells[shot]);
         } else {
@@ -58,7 +67,7 @@ static void test_entry(void)
 {
     unsigned met = 0;
 
-    for (unsigned round = threads_rounds(25); round > 0; round--) {
+    for (unsigned round = threads_rounds(10); round > 0; round--) {
         reset();
         progress[0] = progress[1] = 0;
         threads_run(2, enter_or_ring, NULL);

@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "lib/threads.h"
+#include "sync/race.h"
 
 #define SLOTS 3
 
@@ -106,6 +107,30 @@ static void test_earlier(void)
     end();
 }
 
+/* Rung in guest mode, a bell interrupts on the ringer's thread: there it gets a number. */
+static void name_ringer(void *context)
+{
+    (void)context;
+    hv_race_name_thread(5);
+}
+
+/* Set when the thread has looked at the slot already, and not said yet until when it sleeps. */
+static void test_set_late(void)
+{
+    TAP_OK(start(&host));
+    bells[0].interrupt = name_ringer;
+    TAP_EQ(hv_doorbell_enter(&bells[0]), 0);
+    hv_race_begin();
+    hv_race_stop(5, "deadline.looked", 0);
+    /* Far enough off for the thread to have slept until then. */
+    hv_deadline_set(deadline, 0, &bells[0], hv_ns_add(hv_clock_host_now(), 20 * HV_NS_PER_MS));
+    TAP_OK(hv_race_await(5, "deadline.looked"));
+    hv_deadline_set(deadline, 1, &bells[1], hv_ns_add(hv_clock_host_now(), HV_NS_PER_MS));
+    hv_race_end();
+    TAP_AWAIT(rung(1));
+    end();
+}
+
 static void test_no_memory(void)
 {
     int64_t live = hv_alloc_live();
@@ -121,9 +146,14 @@ static void test_no_memory(void)
 int main(int argc, char **argv)
 {
     static const struct tap_case cases[] = {
-        {"sched.deadline.due", test_due},         {"sched.deadline.past", test_past},
-        {"sched.deadline.kick", test_kick},       {"sched.deadline.clear", test_clear},
-        {"sched.deadline.earlier", test_earlier}, {"sched.deadline.no-memory", test_no_memory},
+        {"sched.deadline.due", test_due},
+        {"sched.deadline.past", test_past},
+        {"sched.deadline.kick", test_kick},
+        {"sched.deadline.clear", test_clear},
+        {"sched.deadline.earlier", test_earlier},
+        {"sched.deadline.no-memory", test_no_memory},
+        /* By script. */
+        {"sched.deadline.set-late", test_set_late},
     };
-    return tap_run(argc, argv, cases, HV_ARRAY_LEN(cases));
+    return tap_run(argc, argv, cases, HV_CONFIG_RACE_POINTS ? HV_ARRAY_LEN(cases) : 6);
 }

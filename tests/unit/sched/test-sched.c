@@ -319,6 +319,49 @@ static void test_retire_placed(void)
     end();
 }
 
+/* Invariant 4, seen by the worker: the wake comes when it has found nothing, and is not idle yet. */
+static void test_wake_late(void)
+{
+    TAP_OK(start(1));
+    TAP_OK(occupy(0, 0));
+    hv_race_stop(1, "sched.worker.empty", 0);
+    hv_race_release(1, "fake.run");
+    TAP_OK(hv_race_await(1, "sched.worker.empty"));
+    fake_entity_init(&fakes[1], sched, 0, 0);
+    hv_sched_wake(&fakes[1].entity);
+    TAP_EQ(sched->workers[0].bell.requests, 0);
+    hv_race_end();
+    TAP_AWAIT(hv_load_seq(&fakes[1].runs) == 1);
+    hv_sched_retire(&fakes[0].entity);
+    hv_sched_retire(&fakes[1].entity);
+    end();
+}
+
+/* Invariant 4, seen by the wake: a worker falls asleep between its look at them and its push. */
+static void test_wake_early(void)
+{
+    struct threads threads;
+
+    TAP_OK(start(2));
+    TAP_OK(occupy(0, 0));
+    TAP_OK(occupy(1, 1));
+    fake_entity_init(&fakes[2], sched, 0, 0);
+    hv_race_stop(10, "sched.wake.placing", 0);
+    threads_start(&threads, 1, wake_named, &fakes[2]);
+    TAP_OK(hv_race_await(10, "sched.wake.placing"));
+    hv_race_release(2, "fake.run");
+    TAP_AWAIT(idle(1));
+    hv_race_release(10, "sched.wake.placing");
+    TAP_AWAIT(hv_load_seq(&fakes[2].runs) == 1);
+    TAP_EQ(fakes[2].last_worker, 1);
+    threads_join(&threads);
+    hv_race_end();
+    for (unsigned i = 0; i < 3; i++) {
+        hv_sched_retire(&fakes[i].entity);
+    }
+    end();
+}
+
 /* Two wakes of one entity, the first between its two locks: one run, nobody left claimed. */
 static void test_wake_twice(void)
 {
@@ -354,6 +397,8 @@ int main(int argc, char **argv)
         {"sched.sched.wake-running", test_wake_running},
         {"sched.sched.wake-blocking", test_wake_blocking},
         {"sched.sched.wake-twice", test_wake_twice},
+        {"sched.sched.wake-late", test_wake_late},
+        {"sched.sched.wake-early", test_wake_early},
         {"sched.sched.placing", test_placing},
         {"sched.sched.stealing", test_stealing},
         {"sched.sched.picking", test_picking},

@@ -139,6 +139,36 @@ static void test_enter_late_ring(void)
     TAP_OK(!hv_doorbell_in_guest(&bell));
 }
 
+static void enter_or_wait(unsigned index, void *context)
+{
+    if (index == 0) {
+        enter_named(index, context);
+        return;
+    }
+    hv_race_name_thread(index + 2);
+    hv_doorbell_wait(&bell, hv_doorbell_acknowledged(&bell));
+    hv_add_seq(&finished, 1);
+}
+
+/* An entry that is refused was seen as IN_GUEST for a moment, by one that waits for its end. */
+static void test_enter_refused(void)
+{
+    struct threads threads;
+
+    start();
+    hv_race_begin();
+    hv_race_stop(2, "doorbell.enter.published", 0);
+    hv_race_stop(3, "doorbell.wait.sleeps", 0);
+    threads_start(&threads, 2, enter_or_wait, NULL);
+    TAP_OK(hv_race_await(2, "doorbell.enter.published"));
+    hv_doorbell_ring(&bell, HV_REQUEST_FLUSH);
+    TAP_OK(hv_race_await(3, "doorbell.wait.sleeps"));
+    hv_race_end();
+    TAP_AWAIT(hv_load_seq(&finished) == 1);
+    threads_join(&threads);
+    TAP_EQ(result, HV_REQUEST_FLUSH);
+}
+
 static void take_named(unsigned index, void *context)
 {
     (void)context;
@@ -253,6 +283,7 @@ int main(int argc, char **argv)
         /* From here on by script. */
         {"sync.doorbell.sleep-late-ring", test_sleep_late_ring},
         {"sync.doorbell.enter-late-ring", test_enter_late_ring},
+        {"sync.doorbell.enter-refused", test_enter_refused},
         {"sync.doorbell.take-late-ring", test_take_late_ring},
         {"sync.doorbell.wait-acknowledged", test_wait_acknowledged},
         {"sync.doorbell.wait-left", test_wait_left},
