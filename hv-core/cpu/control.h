@@ -19,7 +19,7 @@ HV_MUST_CHECK int hv_control_read_dr(struct hv_cpu *cpu, unsigned number, uint64
                                      struct hv_fault *fault_out);
 HV_MUST_CHECK int hv_control_write_dr(struct hv_cpu *cpu, unsigned number, uint64_t value,
                                       struct hv_fault *fault_out);
-/** True when WRMSR could store @value in @index, where that is a register kept as plain storage. */
+/** True when the register @index of struct hv_cpu_msrs can hold @value. */
 bool hv_control_msr_possible(uint32_t index, uint64_t value);
 /** CR4 bits that a guest under @policy can set, and values it can give XCR0. */
 uint64_t hv_control_cr4_mask(const struct hv_cpu_policy *policy);

@@ -52,17 +52,30 @@ enum msr_index {
 };
 
 /* Those above INT_MAX are no enumerators of ISO C. */
-#define MSR_EFER           UINT32_C(0xc0000080)
-#define MSR_STAR           UINT32_C(0xc0000081)
-#define MSR_LSTAR          UINT32_C(0xc0000082)
-#define MSR_CSTAR          UINT32_C(0xc0000083)
-#define MSR_FMASK          UINT32_C(0xc0000084)
-#define MSR_FS_BASE        UINT32_C(0xc0000100)
-#define MSR_GS_BASE        UINT32_C(0xc0000101)
-#define MSR_KERNEL_GS_BASE UINT32_C(0xc0000102)
-#define MSR_TSC_AUX        UINT32_C(0xc0000103)
+#define MSR_EFER             UINT32_C(0xc0000080)
+#define MSR_STAR             UINT32_C(0xc0000081)
+#define MSR_LSTAR            UINT32_C(0xc0000082)
+#define MSR_CSTAR            UINT32_C(0xc0000083)
+#define MSR_FMASK            UINT32_C(0xc0000084)
+#define MSR_FS_BASE          UINT32_C(0xc0000100)
+#define MSR_GS_BASE          UINT32_C(0xc0000101)
+#define MSR_KERNEL_GS_BASE   UINT32_C(0xc0000102)
+#define MSR_TSC_AUX          UINT32_C(0xc0000103)
 
-#define BEYOND_PHYSICAL    (~(HV_BIT(HV_GUEST_PHYS_BITS) - 1))
+#define BEYOND_PHYSICAL      (~(HV_BIT(HV_GUEST_PHYS_BITS) - 1))
+
+/* IA32_FEATURE_CONTROL: neither VMX nor SGX nor LMCE is there to be enabled. */
+#define FEATURE_CONTROL_LOCK UINT64_C(1)
+
+/* IA32_MISC_ENABLE: fast strings can be switched; the rest is thermal control, performance
+ * monitoring, BTS and PEBS unavailable, SpeedStep, MONITOR, CPUID limit, xTPR, XD, turbo. */
+#define MISC_ENABLE_WRITABLE HV_BIT(0)
+#define MISC_ENABLE_FIXED    (HV_BIT(11) | HV_BIT(12))
+#define MISC_ENABLE_KNOWN                                                                         \
+    (MISC_ENABLE_WRITABLE | MISC_ENABLE_FIXED | HV_BIT(3) | HV_BIT(7) | HV_BIT(16) | HV_BIT(18) | \
+     HV_BIT(22) | HV_BIT(23) | HV_BIT(34) | HV_BIT(38))
+
+#define APIC_BASE_MODE (HV_APIC_BASE_ENABLE | HV_APIC_BASE_X2APIC)
 
 enum msr_rule {
     MSR_RULE_BITS,       /* only those in row->writable */
@@ -152,14 +165,6 @@ static bool row_allows(const struct msr_row *row, uint64_t value)
         return !(value & ~row->writable) && memory_type((uint8_t)value, false);
     }
     return false;
-}
-
-bool hv_control_msr_possible(uint32_t index, uint64_t value)
-{
-    size_t offset;
-    const struct msr_row *row = row_of(index, &offset);
-
-    return !row || row_allows(row, value);
 }
 
 /* Registers that always read the same, or are no storage of ours. False: not one of them. */
@@ -273,26 +278,28 @@ static int write_efer(struct hv_cpu *cpu, const struct hv_access *access, uint64
     return 0;
 }
 
-/* SDM 3A figure 11-27: to x2APIC only from xAPIC, from x2APIC only to disabled. */
-static bool apic_base_possible(uint64_t from, uint64_t to)
+static bool apic_base_valid(uint64_t value)
 {
-    const uint64_t mode = HV_APIC_BASE_ENABLE | HV_APIC_BASE_X2APIC;
-    const uint64_t known = mode | HV_APIC_BASE_BSP | (~BEYOND_PHYSICAL & HV_PAGE_MASK);
+    const uint64_t known = APIC_BASE_MODE | HV_APIC_BASE_BSP | (~BEYOND_PHYSICAL & HV_PAGE_MASK);
 
-    if ((to & ~known) || (to & mode) == HV_APIC_BASE_X2APIC) {
-        return false;
+    return !(value & ~known) && (value & APIC_BASE_MODE) != HV_APIC_BASE_X2APIC;
+}
+
+/* SDM 3A figure 11-27: to x2APIC only from xAPIC, from x2APIC only to disabled. */
+static bool apic_base_follows(uint64_t from, uint64_t to)
+{
+    if ((from & APIC_BASE_MODE) == APIC_BASE_MODE) {
+        return (to & APIC_BASE_MODE) != HV_APIC_BASE_ENABLE;
     }
-    if ((from & mode) == mode) {
-        return (to & mode) != HV_APIC_BASE_ENABLE;
-    }
-    return (to & mode) != mode || (from & mode) == HV_APIC_BASE_ENABLE;
+    return (to & APIC_BASE_MODE) != APIC_BASE_MODE ||
+           (from & APIC_BASE_MODE) == HV_APIC_BASE_ENABLE;
 }
 
 static int write_apic_base(struct hv_cpu *cpu, uint64_t value, struct hv_fault *fault_out)
 {
     int result;
 
-    if (!apic_base_possible(cpu->msr.apic_base, value)) {
+    if (!apic_base_valid(value) || !apic_base_follows(cpu->msr.apic_base, value)) {
         return hv_fault_gp0(fault_out);
     }
     result = cpu->hooks->msr_write(cpu->hook_context, MSR_APIC_BASE, value);
@@ -315,9 +322,7 @@ static void move_tsc(struct hv_cpu *cpu, uint64_t distance)
 
 static int write_feature_control(struct hv_cpu *cpu, uint64_t value, struct hv_fault *fault_out)
 {
-    const uint64_t lock = 1; /* neither VMX nor SGX nor LMCE is there to be enabled */
-
-    if ((cpu->msr.feature_control & lock) || (value & ~lock)) {
+    if ((cpu->msr.feature_control & FEATURE_CONTROL_LOCK) || (value & ~FEATURE_CONTROL_LOCK)) {
         return hv_fault_gp0(fault_out);
     }
     cpu->msr.feature_control = value;
@@ -326,17 +331,12 @@ static int write_feature_control(struct hv_cpu *cpu, uint64_t value, struct hv_f
 
 static int write_misc_enable(struct hv_cpu *cpu, uint64_t value, struct hv_fault *fault_out)
 {
-    const uint64_t fast_strings = HV_BIT(0);
-    /* Thermal, performance monitoring, SpeedStep, MONITOR, CPUID limit, XTPR, XD disable, turbo. */
-    const uint64_t known = fast_strings | HV_BIT(3) | HV_BIT(7) | HV_BIT(11) | HV_BIT(12) |
-                           HV_BIT(16) | HV_BIT(18) | HV_BIT(22) | HV_BIT(23) | HV_BIT(34) |
-                           HV_BIT(38);
-
-    if (value & ~known) {
+    if (value & ~MISC_ENABLE_KNOWN) {
         return hv_fault_gp0(fault_out);
     }
     /* The features behind the other bits are not shown, so there is nothing to switch. */
-    cpu->msr.misc_enable = (cpu->msr.misc_enable & ~fast_strings) | (value & fast_strings);
+    cpu->msr.misc_enable =
+        (cpu->msr.misc_enable & ~MISC_ENABLE_WRITABLE) | (value & MISC_ENABLE_WRITABLE);
     return 0;
 }
 
@@ -430,4 +430,24 @@ int hv_control_write_msr(struct hv_cpu *cpu, const struct hv_access *access, uin
         return hv_fault_gp0(fault_out);
     }
     return platform_result(cpu->hooks->msr_write(cpu->hook_context, index, value), fault_out);
+}
+
+bool hv_control_msr_possible(uint32_t index, uint64_t value)
+{
+    size_t offset;
+    const struct msr_row *row = row_of(index, &offset);
+
+    if (row) {
+        return row_allows(row, value);
+    }
+    switch (index) {
+    case MSR_APIC_BASE:
+        return apic_base_valid(value);
+    case MSR_FEATURE_CONTROL:
+        return !(value & ~FEATURE_CONTROL_LOCK);
+    case MSR_MISC_ENABLE:
+        return (value & ~MISC_ENABLE_WRITABLE) == MISC_ENABLE_FIXED;
+    default:
+        return value == 0;
+    }
 }

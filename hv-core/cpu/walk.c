@@ -327,11 +327,17 @@ int hv_walk(const struct hv_cpu *cpu, const struct hv_walk_memory *memory, void 
     return -EAGAIN;
 }
 
+/* SDM 3A 4.4.1 and table 4-8: bits 63:M, 8:5 and 2:1 of a present entry are reserved. */
+bool hv_walk_pdpte_possible(uint64_t pdpte)
+{
+    const uint64_t reserved = FIELD(63, HV_GUEST_PHYS_BITS) | FIELD(8, 5) | FIELD(2, 1);
+
+    return !(pdpte & ENTRY_P) || !(pdpte & reserved);
+}
+
 int hv_walk_load_pdptes(const struct hv_walk_memory *memory, void *context, uint64_t cr3,
                         uint64_t pdpte_out[4], struct hv_fault *fault_out)
 {
-    /* SDM 3A 4.4.1 and table 4-8: bits 63:M, 8:5 and 2:1 of a present entry are reserved. */
-    const uint64_t reserved = FIELD(63, HV_GUEST_PHYS_BITS) | FIELD(8, 5) | FIELD(2, 1);
     uint64_t table = cr3 & FIELD(31, 5);
     uint64_t pdpte[4];
 
@@ -341,7 +347,7 @@ int hv_walk_load_pdptes(const struct hv_walk_memory *memory, void *context, uint
         if (result) {
             return result;
         }
-        if ((pdpte[i] & ENTRY_P) && (pdpte[i] & reserved)) {
+        if (!hv_walk_pdpte_possible(pdpte[i])) {
             *fault_out = (struct hv_fault){.vector = HV_VECTOR_GP, .has_error = true};
             return HV_FAULTED;
         }

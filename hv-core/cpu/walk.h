@@ -86,6 +86,9 @@ HV_MUST_CHECK int hv_walk_load_pdptes(const struct hv_walk_memory *memory, void 
                                       uint64_t cr3, uint64_t pdpte_out[4],
                                       struct hv_fault *fault_out);
 
+/** True when MOV CR3 takes @pdpte: not present, or no reserved bit set. */
+bool hv_walk_pdpte_possible(uint64_t pdpte);
+
 /* Physical address bits a guest has (CPUID 80000008h EAX 7:0); higher bits of entries are
  * reserved. */
 #define HV_GUEST_PHYS_BITS 46u
