@@ -4,7 +4,7 @@
 #include "cpu/save.h"
 
 #include "cpu/control.h"
-#include "unit/cpu/flat-machine.h"
+#include "unit/cpu/flat-check.h"
 
 static struct hv_cpu_record record, again;
 static struct hv_cpu other;

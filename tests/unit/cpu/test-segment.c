@@ -2,7 +2,7 @@
 /* Segment loads, the check of an access, LAR and its like: one row a condition. */
 #include "cpu/segment.h"
 
-#include "unit/cpu/flat-machine.h"
+#include "unit/cpu/flat-check.h"
 
 enum { NONE = 0xff };
 

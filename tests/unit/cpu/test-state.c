@@ -2,7 +2,7 @@
 /* RESET, INIT, start-up IPI, and the two representations of the flags. */
 #include "cpu/state.h"
 
-#include "unit/cpu/flat-machine.h"
+#include "unit/cpu/flat-check.h"
 
 static void test_reset(void)
 {

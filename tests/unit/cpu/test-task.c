@@ -4,7 +4,7 @@
 #include "cpu/transfer.h"
 
 #include "cpu/event.h"
-#include "unit/cpu/flat-machine.h"
+#include "unit/cpu/flat-check.h"
 
 #define ENTRY 0x9100u
 
