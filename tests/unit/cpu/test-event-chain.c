@@ -72,6 +72,49 @@ static void test_double_fault_table(void)
     }
 }
 
+/* The same faults while an external interrupt is delivered: EXT is set, and their handlers run at
+ * the interrupted address. */
+static void test_external_bit(void)
+{
+    static const struct {
+        const char *why;
+        uint8_t type;
+        uint16_t selector, ss;
+        uint8_t lands;
+        uint16_t error;
+    } rows[] = {
+        {"no gate", HV_SYSTEM_LDT, CODE0, DATA0, HV_VECTOR_GP, 0x41 * 8 + 3},
+        {"null handler", HV_SYSTEM_TRAP_GATE, 0, DATA0, HV_VECTOR_GP, 1},
+        {"beyond the GDT", HV_SYSTEM_TRAP_GATE, 0x100, DATA0, HV_VECTOR_GP, 0x101},
+        {"data", HV_SYSTEM_TRAP_GATE, DATA0, DATA0, HV_VECTOR_GP, DATA0 | 1},
+        {"absent", HV_SYSTEM_TRAP_GATE, ABSENT_CODE0, DATA0, HV_VECTOR_NP, ABSENT_CODE0 | 1},
+        {"offset", HV_SYSTEM_TRAP_GATE, CODE16_0, DATA0, HV_VECTOR_GP, 1},
+        {"null stack", HV_SYSTEM_TRAP_GATE, CODE0, 0, HV_VECTOR_TS, 1},
+        {"stack beyond", HV_SYSTEM_TRAP_GATE, CODE0, 0x100, HV_VECTOR_TS, 0x101},
+        {"stack DPL", HV_SYSTEM_TRAP_GATE, CODE0, DATA3, HV_VECTOR_TS, DATA3 | 1},
+        {"absent stack", HV_SYSTEM_TRAP_GATE, CODE0, ABSENT_DATA0, HV_VECTOR_SS, ABSENT_DATA0 | 1},
+        {"small stack", HV_SYSTEM_TRAP_GATE, CODE0, SMALL0, HV_VECTOR_SS, SMALL0 | 1},
+        {"busy task", HV_SYSTEM_TASK_GATE, SEL_TSS, DATA0, HV_VECTOR_GP, SEL_TSS | 1},
+    };
+
+    for (size_t i = 0; i < HV_ARRAY_LEN(rows); i++) {
+        machine_start(MACHINE_PROTECTED);
+        machine_ring(3, false);
+        put_idt(0x41, rows[i].type, 0, rows[i].selector, HANDLER, 0);
+        /* The faults' handlers conform: they need no stack of their own. */
+        for (unsigned vector = 8; vector < 15; vector++) {
+            put_idt(vector, HV_SYSTEM_INTERRUPT_GATE, 0, CONFORMING0, 0x40000 + vector, 0);
+        }
+        flat_poke(&flat, AT_TSS + 8, 2, rows[i].ss);
+        if (deliver(HV_EVENT_EXTERNAL, 0x41, cpu.rip) != 0 || cpu.rip != 0x40000u + rows[i].lands ||
+            stack_at(0, 4) != rows[i].error || stack_at(1, 4) != 0x8000) {
+            tap_fail(__FILE__, __LINE__, "row: %s: rip %#" PRIx64 ", error %#" PRIx64, rows[i].why,
+                     cpu.rip, stack_at(0, 4));
+            return;
+        }
+    }
+}
+
 static void test_triple_fault(void)
 {
     machine_start(MACHINE_LONG);
@@ -304,6 +347,7 @@ int main(int argc, char **argv)
 {
     static const struct tap_case cases[] = {
         {"cpu.event-chain.double-fault-table", test_double_fault_table},
+        {"cpu.event-chain.external-bit", test_external_bit},
         {"cpu.event-chain.triple-fault", test_triple_fault},
         {"cpu.event-chain.stack-rights", test_stack_rights},
         {"cpu.event-chain.tables-are-implicit", test_tables_are_implicit},

@@ -189,6 +189,9 @@ static void test_gate_refusals(void)
     TAP_OK(faulted(deliver(HV_EVENT_SOFTWARE, 0x30, 0), HV_VECTOR_NP, 0x30 * 8 + 2));
     put_idt(0x30, HV_SYSTEM_TRAP_GATE, 3, CODE16_0, 0x10000, 0);
     TAP_OK(faulted(deliver(HV_EVENT_SOFTWARE, 0x30, 0), HV_VECTOR_GP, 0)); /* beyond its limit */
+    put_idt(0x30, HV_SYSTEM_TRAP_GATE, 3, CODE16_0, 0xffff, 0);
+    cpu.idtr.limit = 0x30 * 8 + 7; /* the last bytes of both count */
+    TAP_EQ(deliver(HV_EVENT_SOFTWARE, 0x30, 0), 0);
     cpu.idtr.limit = 0x30 * 8 + 6;
     TAP_OK(faulted(deliver(HV_EVENT_SOFTWARE, 0x30, 0), HV_VECTOR_GP, 0x30 * 8 + 2));
 }
@@ -341,6 +344,8 @@ static void test_long_refusals(void)
     put_idt(0x30, HV_SYSTEM_TRAP_GATE, 3, CODE64_0, HANDLER, 7);
     cpu.seg[HV_SEG_TR].limit = 0x5a;
     TAP_OK(faulted(deliver(HV_EVENT_SOFTWARE, 0x30, 0), HV_VECTOR_TS, SEL_TSS));
+    cpu.seg[HV_SEG_TR].limit = 0x5b;
+    TAP_OK(faulted(deliver(HV_EVENT_SOFTWARE, 0x30, 0), HV_VECTOR_PF, 2)); /* IST 7 is 0 */
     cpu.idtr.limit = 0x30e;
     TAP_OK(faulted(deliver(HV_EVENT_SOFTWARE, 0x30, 0), HV_VECTOR_GP, 0x182));
 }

@@ -136,6 +136,21 @@ static void test_avx_with_host(void)
     TAP_EQ(hv_cpuid(&cpu, 0xd, 2).ebx, 576);
 }
 
+/* Against the compiler's own idea of this host. */
+static void test_host_features(void)
+{
+    make(1, 2000000, false);
+    TAP_EQ(hv_cpu_has(&cpu, HV_FEATURE_AVX), !!__builtin_cpu_supports("avx"));
+    TAP_EQ(hv_cpu_has(&cpu, HV_FEATURE_AVX2), !!__builtin_cpu_supports("avx2"));
+    TAP_EQ(hv_cpu_has(&cpu, HV_FEATURE_FMA), !!__builtin_cpu_supports("fma"));
+    TAP_EQ(hv_cpu_has(&cpu, HV_FEATURE_BMI1), !!__builtin_cpu_supports("bmi"));
+    TAP_EQ(hv_cpu_has(&cpu, HV_FEATURE_BMI2), !!__builtin_cpu_supports("bmi2"));
+    TAP_EQ(hv_cpu_has(&cpu, HV_FEATURE_AES), !!__builtin_cpu_supports("aes"));
+    TAP_EQ(hv_cpu_has(&cpu, HV_FEATURE_PCLMULQDQ), !!__builtin_cpu_supports("pclmul"));
+    TAP_EQ(hv_cpu_has(&cpu, HV_FEATURE_GFNI), !!__builtin_cpu_supports("gfni"));
+    TAP_EQ(hv_cpu_has(&cpu, HV_FEATURE_VPCLMULQDQ), !!__builtin_cpu_supports("vpclmulqdq"));
+}
+
 static void test_dynamic_bits(void)
 {
     make(1, 2000000, true);
@@ -223,6 +238,7 @@ int main(int argc, char **argv)
         {"cpu.policy.hidden", test_hidden},
         {"cpu.policy.portable", test_portable},
         {"cpu.policy.avx-with-host", test_avx_with_host},
+        {"cpu.policy.host-features", test_host_features},
         {"cpu.policy.dynamic-bits", test_dynamic_bits},
         {"cpu.policy.topology", test_topology},
         {"cpu.policy.tsc-ratio", test_tsc_ratio},

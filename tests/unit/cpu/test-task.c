@@ -265,6 +265,10 @@ static void test_refused_after(void)
     flat_poke(&flat, AT_TSS2 + 0x20, 4, 0x10000);
     TAP_OK(faulted(switch_to(HV_TASK_CAUSE_JUMP), HV_VECTOR_GP, 0));
     start_task();
+    flat_poke(&flat, AT_TSS2 + 0x48 + 4 * HV_SEG_CS, 2, CODE16_0);
+    flat_poke(&flat, AT_TSS2 + 0x20, 4, 0xffff);
+    TAP_EQ(switch_to(HV_TASK_CAUSE_JUMP), 0);
+    start_task();
     flat_poke(&flat, AT_TSS2 + 0x64, 2, 1);
     TAP_EQ(switch_to(HV_TASK_CAUSE_JUMP), HV_FAULTED);
     TAP_EQ(fault.vector, HV_VECTOR_DB);

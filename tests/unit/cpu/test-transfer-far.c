@@ -151,6 +151,23 @@ static void test_long_offsets(void)
     TAP_EQ(cpu.rip, 0x80001000);
 }
 
+/* CS.L decides whether ES, CS, SS and DS have a base at all. */
+static void test_bases_follow_mode(void)
+{
+    machine_start(MACHINE_LONG);
+    put_gdt(SPARE, descriptor_of(0x5000, 0xfffff, attr_of(TYPE_DATA, 0, FLAG_DB | FLAG_G)));
+    load_raw(HV_SEG_DS, SPARE);
+    load_raw(HV_SEG_FS, SPARE);
+    TAP_EQ(cpu.slot[HV_SLOT_SEG_BASE + HV_SEG_DS], 0);
+    TAP_EQ(jump(CODE0, TARGET), 0);
+    TAP_EQ(cpu.slot[HV_SLOT_SEG_BASE + HV_SEG_DS], 0x5000);
+    TAP_OK(machine_consistent());
+    TAP_EQ(jump(CODE64_0, TARGET), 0);
+    TAP_EQ(cpu.slot[HV_SLOT_SEG_BASE + HV_SEG_DS], 0);
+    TAP_EQ(cpu.slot[HV_SLOT_SEG_BASE + HV_SEG_FS], 0x5000);
+    TAP_OK(machine_consistent());
+}
+
 /* Ring 3 calls ring 0 through a gate with three parameters and comes back. */
 static void gate_round_trip(unsigned unit)
 {
@@ -328,6 +345,7 @@ int main(int argc, char **argv)
         {"cpu.transfer-far.real", test_real},
         {"cpu.transfer-far.direct-rows", test_direct_rows},
         {"cpu.transfer-far.long-offsets", test_long_offsets},
+        {"cpu.transfer-far.bases-follow-mode", test_bases_follow_mode},
         {"cpu.transfer-far.call-gates", test_call_gates},
         {"cpu.transfer-far.call-gate-long", test_call_gate_long},
         {"cpu.transfer-far.gate-refusals", test_gate_refusals},
