@@ -13,6 +13,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "mem/arena-private.h"
+#include "sync/race.h"
 
 /* A revocation asks again this often when a block in the making does not give up its hold by
  * itself, and gives up after a second: whoever holds the seal is no block cache. */
@@ -31,6 +32,7 @@ static bool swap_type_locked(struct hv_memory *memory, hv_mfn mfn, enum hv_frame
 
     hv_lock_assert_held(&memory->p2m.lock);
     hv_frame_type_put(memory->arena, mfn);
+    HV_RACE("memory.swap.between");
     for (;;) {
         if (hv_frame_type_take(frame, type, reason, false, taken_out) == 0) {
             return true;
@@ -108,9 +110,12 @@ void hv_memory_unseal_code(struct hv_memory *memory, hv_gfn gfn)
         }
         if (hv_frame_type_references(frame) == 1 && hv_frame_revocable(frame) &&
             swap_type_locked(memory, leaf.mfn, HV_FRAME_TYPE_WRITABLE, 0, &taken)) {
-            /* From CODE there is nothing to flush, so this does not wait. */
+            /* From CODE there is nothing to flush, so this does not wait; and whoever took the frame
+             * WRITABLE in between, and has yet to say VALIDATED, need not be waited for. */
             HV_ASSERT(!hv_frame_type_must_flush(&taken));
-            hv_frame_type_settle(memory->arena, frame, &taken, &access);
+            if (taken.how == HV_FRAME_HOW_CHANGED) {
+                hv_frame_type_settle(memory->arena, frame, &taken, &access);
+            }
             (void)hv_p2m_set_locked(&memory->p2m, gfn, (struct hv_leaf){HV_LEAF_RAM, leaf.mfn});
         }
     }

@@ -222,6 +222,76 @@ static void test_second_waits(void)
     fixture_close(&fixture);
 }
 
+static void between_body(unsigned index, void *context)
+{
+    (void)context;
+    hv_race_name_thread(index + 1);
+    if (index == 0) {
+        hv_memory_unseal_code(&fixture.memory, PAGE);
+    } else if (hv_race_await(1, "memory.swap.between") &&
+               hv_frame_type_get(fixture.arena, leaf().mfn, HV_FRAME_TYPE_WRITABLE, 0,
+                                 &access_owner) == 0) {
+        hv_add_seq(&sealed, 1);
+    }
+}
+
+/* Somebody takes the frame WRITABLE between the two halves of an unseal, and is slow to say so:
+ * nobody waits for it under the p2m lock. */
+static void test_taken_between(void)
+{
+    struct threads both;
+
+    TAP_OK(open_filled());
+    hv_store_seq(&sealed, 0);
+    TAP_EQ(hv_memory_seal_code(&fixture.memory, PAGE, NULL), 0);
+    hv_race_begin();
+    hv_race_stop(1, "memory.swap.between", 0);
+    hv_race_stop(2, "frame.get.taken", 0);
+    threads_start(&both, 2, between_body, NULL);
+    TAP_OK(hv_race_await(2, "frame.get.taken"));
+    hv_race_release(1, "memory.swap.between");
+    TAP_AWAIT(leaf().kind == HV_LEAF_RAM);
+    TAP_EQ(hv_load_seq(&sealed), 0);
+    hv_race_end();
+    threads_join(&both);
+    TAP_EQ(hv_load_seq(&sealed), 1);
+    TAP_EQ(hv_frame_type_references(fixture_frame(&fixture, PAGE)), 2);
+    TAP_OK(hv_load_seq(&fixture_frame(&fixture, PAGE)->type) & HV_FRAME_VALIDATED);
+    hv_frame_type_put(fixture.arena, leaf().mfn);
+    fixture_close(&fixture);
+}
+
+/* A copy that comes between the two halves of a seal keeps the page RAM. */
+static void seal_between_body(unsigned index, void *context)
+{
+    int *err = context;
+
+    hv_race_name_thread(index + 1);
+    *err = hv_memory_seal_code(&fixture.memory, PAGE, NULL);
+}
+
+static void test_seal_loses(void)
+{
+    struct threads sealer;
+    int err = 0;
+
+    TAP_OK(open_filled());
+    hv_race_begin();
+    hv_race_stop(1, "memory.swap.between", 0);
+    threads_start(&sealer, 1, seal_between_body, &err);
+    TAP_OK(hv_race_await(1, "memory.swap.between"));
+    TAP_EQ(leaf().kind, HV_LEAF_RAM_RO);
+    TAP_EQ(hv_frame_type_get(fixture.arena, leaf().mfn, HV_FRAME_TYPE_WRITABLE, 0, &access_owner),
+           0);
+    hv_race_end();
+    threads_join(&sealer);
+    TAP_EQ(err, (uint64_t)-EBUSY);
+    TAP_EQ(leaf().kind, HV_LEAF_RAM);
+    TAP_EQ(hv_frame_type_references(fixture_frame(&fixture, PAGE)), 2);
+    hv_frame_type_put(fixture.arena, leaf().mfn);
+    fixture_close(&fixture);
+}
+
 int main(int argc, char **argv)
 {
     static const struct tap_case cases[] = {
@@ -234,6 +304,8 @@ int main(int argc, char **argv)
         {"mem.seal.set-kind-revokes", test_set_kind_revokes},
         {"mem.seal.refused-meanwhile", test_seals_refused_meanwhile},
         {"mem.seal.second-waits", test_second_waits},
+        {"mem.seal.taken-between", test_taken_between},
+        {"mem.seal.loses", test_seal_loses},
     };
 
     return tap_run(argc, argv, cases, HV_ARRAY_LEN(cases));
