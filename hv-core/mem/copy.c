@@ -60,12 +60,37 @@ static void store_step(uint8_t *guest, size_t step, uint64_t value)
     }
 }
 
+/* The bulk of a page: aligned words. Returns the bytes that are left over. */
+static size_t copy_words(uint8_t *guest, uint8_t *buffer, size_t bytes,
+                         enum hv_copy_direction direction)
+{
+    _Atomic uint64_t *word = (_Atomic uint64_t *)(void *)guest;
+
+    for (; bytes >= sizeof(*word); bytes -= sizeof(*word), buffer += sizeof(*word), word++) {
+        if (direction == HV_COPY_FROM_GUEST) {
+            hv_store_le(buffer, hv_load_relaxed(word), sizeof(*word));
+        } else {
+            hv_store_relaxed(word, hv_load_le(buffer, sizeof(*word)));
+        }
+    }
+    return bytes;
+}
+
 static void copy_bytes(uint8_t *guest, uint8_t *buffer, size_t bytes,
                        enum hv_copy_direction direction)
 {
+    size_t left;
+
     while (bytes > 0) {
         size_t step = step_at(guest, bytes);
 
+        if (step == sizeof(uint64_t)) {
+            left = copy_words(guest, buffer, bytes, direction);
+            guest += bytes - left;
+            buffer += bytes - left;
+            bytes = left;
+            continue;
+        }
         if (direction == HV_COPY_FROM_GUEST) {
             hv_store_le(buffer, load_step(guest, step), (unsigned)step);
         } else {

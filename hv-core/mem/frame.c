@@ -134,25 +134,28 @@ void hv_frame_unpin(struct hv_arena *arena, hv_mfn mfn)
 
 void hv_frame_assign(struct hv_frame *frame, uint16_t owner)
 {
-    hv_store_seq(&frame->type, 0);
-    hv_store_seq(&frame->owner_gfn, owner_pack(owner, (hv_gfn){0}));
+    hv_store_relaxed(&frame->type, 0);
+    hv_store_relaxed(&frame->owner_gfn, owner_pack(owner, (hv_gfn){0}));
     /* Last: from here on hv_frame_get() succeeds for the owner. */
-    hv_store_seq(&frame->count, HV_FRAME_COUNT_ONE);
+    hv_store_release(&frame->count, HV_FRAME_COUNT_ONE);
 }
 
 void hv_frame_wipe(struct hv_frame *frame)
 {
-    hv_store_seq(&frame->owner_gfn, owner_pack(HV_OWNER_NONE, (hv_gfn){0}));
+    /* Relaxed: the compare-and-swap that took ALLOCATED away ordered everybody else's uses before,
+     * hv_frame_assign() orders this before the next owner's. */
+    hv_store_relaxed(&frame->owner_gfn, owner_pack(HV_OWNER_NONE, (hv_gfn){0}));
     /* A put that stalled before its stamp finds another word than its token and drops it. */
-    hv_store_seq(&frame->type, 0);
+    hv_store_relaxed(&frame->type, 0);
 }
 
 void hv_frame_become_ram(struct hv_frame *frame, uint16_t owner, hv_gfn gfn)
 {
-    hv_store_seq(&frame->owner_gfn, owner_pack(owner, gfn));
+    /* Relaxed: nobody knows the frame before its leaf is published. */
+    hv_store_relaxed(&frame->owner_gfn, owner_pack(owner, gfn));
     /* Nothing is cached of a frame that never was in a table: VALIDATED without a flush. */
-    hv_store_seq(&frame->type,
-                 (uint64_t)HV_FRAME_TYPE_WRITABLE << 60 | HV_FRAME_VALIDATED | HV_FRAME_INUSE | 1);
+    hv_store_relaxed(&frame->type, (uint64_t)HV_FRAME_TYPE_WRITABLE << 60 | HV_FRAME_VALIDATED |
+                                       HV_FRAME_INUSE | 1);
 }
 
 void hv_frame_check(const struct hv_frame *frame)

@@ -25,7 +25,7 @@ static void mark_scrubbed(struct hv_heap *heap, uint32_t extent)
     for (uint64_t i = 0; i < HV_EXTENT_FRAMES; i++) {
         hv_mfn mfn = {hv_extent_first(extent).v + i};
 
-        hv_store_seq(&hv_arena_frame(heap->arena, mfn)->count, 0);
+        hv_store_relaxed(&hv_arena_frame(heap->arena, mfn)->count, 0);
     }
 }
 

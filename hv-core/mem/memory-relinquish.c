@@ -31,15 +31,19 @@ static void begin_dying(struct hv_memory *memory)
     hv_dirty_stop(memory);
 }
 
-/* The leaf's type reference, and with it the holds of blocks, which nobody will run any more. */
+/*
+ * The leaf's type reference, and with it the holds of blocks, which nobody will run any more. The
+ * last one's stamp is left out: most frames are wiped next, and STAMPING stands for a stamp of now.
+ */
 static void put_types(struct hv_memory *memory, hv_mfn mfn)
 {
-    const struct hv_frame *frame = hv_arena_frame(memory->arena, mfn);
+    struct hv_frame *frame = hv_arena_frame(memory->arena, mfn);
     bool code = hv_frame_revocable(frame);
+    uint64_t stamping;
 
     do {
-        hv_frame_type_put(memory->arena, mfn);
-    } while (code && hv_frame_type_references(frame) > 0);
+        stamping = hv_frame_type_release(frame);
+    } while (code && stamping == 0);
 }
 
 /* The first frame of an extent that stands whole and in order at @first. */
@@ -61,12 +65,8 @@ static bool maps_whole_extent(const struct hv_memory *memory, hv_gfn first, hv_m
 
 static void clear_leaves(struct hv_memory *memory, hv_gfn first, uint64_t count)
 {
-    const struct hv_leaf hole = {.kind = HV_LEAF_HOLE};
-
     hv_lock_take(&memory->p2m.lock);
-    for (uint64_t i = 0; i < count; i++) {
-        (void)hv_p2m_set_locked(&memory->p2m, (hv_gfn){first.v + i}, hole);
-    }
+    hv_p2m_clear_locked(&memory->p2m, first, count);
     hv_lock_drop(&memory->p2m.lock);
 }
 

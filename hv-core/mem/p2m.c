@@ -108,6 +108,18 @@ int hv_p2m_prepare(struct hv_p2m *p2m, hv_gfn first, uint64_t count)
     return 0;
 }
 
+void hv_p2m_clear_locked(struct hv_p2m *p2m, hv_gfn first, uint64_t count)
+{
+    _Atomic uint64_t *word = leaf_word(p2m, first);
+
+    hv_lock_assert_held(&p2m->lock);
+    HV_BUG_ON(!word || first.v % HV_EXTENT_FRAMES + count > HV_EXTENT_FRAMES);
+    for (uint64_t i = 0; i < count; i++) {
+        /* Pairs with hv_p2m_lookup(). Who clears whole ranges waits for no holder after it. */
+        hv_store_release(&word[i], 0);
+    }
+}
+
 struct hv_leaf hv_p2m_set_locked(struct hv_p2m *p2m, hv_gfn gfn, struct hv_leaf leaf)
 {
     _Atomic uint64_t *word = leaf_word(p2m, gfn);

@@ -65,6 +65,9 @@ static inline bool hv_leaf_has_frame(struct hv_leaf leaf)
 /** Make sure that hv_p2m_set_locked() on [first, first + count) cannot fail. -ENOMEM. */
 HV_MUST_CHECK int hv_p2m_prepare(struct hv_p2m *p2m, hv_gfn first, uint64_t count);
 
+/** Make holes of [first, first + count), which lies in one 2 MiB that hv_p2m_covers(). No flush. */
+void hv_p2m_clear_locked(struct hv_p2m *p2m, hv_gfn first, uint64_t count) HV_REQUIRES(&p2m->lock);
+
 /** Publish a leaf and return the old one. No flush. @gfn was prepared. */
 struct hv_leaf hv_p2m_set_locked(struct hv_p2m *p2m, hv_gfn gfn, struct hv_leaf leaf)
     HV_REQUIRES(&p2m->lock);
