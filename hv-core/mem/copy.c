@@ -128,76 +128,46 @@ static int check_range(struct hv_memory *memory, hv_gpa gpa, uint64_t bytes,
     return 0;
 }
 
-/*
- * Hold what stands at @gfn. Returns 0 and the frame, or 0 and HV_MFN_NONE for a page that was never
- * written and is only read.
- */
-static int hold_page(struct hv_memory *memory, hv_gfn gfn, enum hv_copy_direction direction,
-                     hv_mfn *mfn_out)
+static int write_page(struct hv_memory *memory, hv_gpa gpa, hv_mfn mfn, uint8_t *buffer,
+                      size_t bytes)
 {
     const struct hv_frame_access access = {.memory = memory};
-    struct hv_leaf leaf;
-    int err;
+    uint8_t *guest = hv_arena_host(memory->arena, mfn);
+    int err = hv_frame_type_get(memory->arena, mfn, HV_FRAME_TYPE_WRITABLE, 0, &access);
 
-    for (;;) {
-        leaf = hv_p2m_lookup(&memory->p2m, gfn);
-        *mfn_out = HV_MFN_NONE;
-        if (leaf.kind == HV_LEAF_UNPOPULATED) {
-            if (direction == HV_COPY_FROM_GUEST) {
-                return 0;
-            }
-            err = hv_memory_fill(memory, gfn, &leaf);
-            if (err) {
-                return err;
-            }
-        }
-        if (!can_copy(leaf, direction)) {
-            return hv_memory_dying(memory) ? -ECANCELED : -EINVAL;
-        }
-        err = hv_frame_get(memory->arena, leaf.mfn, memory->owner);
-        if (err == 0 && hv_p2m_lookup(&memory->p2m, gfn).mfn.v == leaf.mfn.v) {
-            break;
-        }
-        /* The leaf changed in between: look again. */
-        if (err == 0) {
-            hv_frame_put(memory->arena, leaf.mfn);
-        } else if (err != -ENOENT) {
-            return err;
-        }
+    if (err) {
+        return err;
     }
-    if (direction == HV_COPY_TO_GUEST) {
-        err = hv_frame_type_get(memory->arena, leaf.mfn, HV_FRAME_TYPE_WRITABLE, 0, &access);
-        if (err) {
-            hv_frame_put(memory->arena, leaf.mfn);
-            return err;
-        }
-    }
-    *mfn_out = leaf.mfn;
+    copy_bytes(guest + hv_gpa_offset(gpa), buffer, bytes, HV_COPY_TO_GUEST);
+    hv_memory_note_write(memory, hv_gpa_to_gfn(gpa));
+    hv_frame_type_put(memory->arena, mfn);
     return 0;
 }
 
 static int copy_in_page(struct hv_memory *memory, hv_gpa gpa, uint8_t *buffer, size_t bytes,
                         enum hv_copy_direction direction)
 {
+    bool write = direction == HV_COPY_TO_GUEST;
+    struct hv_leaf leaf;
     uint8_t *guest;
-    hv_mfn mfn;
-    int err = hold_page(memory, hv_gpa_to_gfn(gpa), direction, &mfn);
+    int err = hv_memory_get_page(memory, hv_gpa_to_gfn(gpa), write, &leaf);
 
     if (err) {
-        return err;
+        return err == -ENOENT ? -EINVAL : err;
     }
-    if (mfn.v == HV_MFN_NONE.v) {
+    if (leaf.kind == HV_LEAF_UNPOPULATED) {
         memset(buffer, 0, bytes);
         return 0;
     }
-    guest = hv_arena_host(memory->arena, mfn);
-    copy_bytes(guest + hv_gpa_offset(gpa), buffer, bytes, direction);
-    if (direction == HV_COPY_TO_GUEST) {
-        hv_memory_note_write(memory, hv_gpa_to_gfn(gpa));
-        hv_frame_type_put(memory->arena, mfn);
+    if (!write) {
+        guest = hv_arena_host(memory->arena, leaf.mfn);
+        copy_bytes(guest + hv_gpa_offset(gpa), buffer, bytes, direction);
+    } else {
+        err =
+            can_copy(leaf, direction) ? write_page(memory, gpa, leaf.mfn, buffer, bytes) : -EINVAL;
     }
-    hv_frame_put(memory->arena, mfn);
-    return 0;
+    hv_frame_put(memory->arena, leaf.mfn);
+    return err;
 }
 
 int hv_memory_copy(struct hv_memory *memory, hv_gpa gpa, void *buffer, uint64_t bytes,

@@ -84,47 +84,21 @@ void hv_mapper_leave(struct hv_mapper *mapper)
     hv_doorbell_leave(&mapper->bell);
 }
 
-/* The page's frame with a general reference, populated if it was not. */
-static int get_page(struct hv_memory *memory, hv_gfn gfn, hv_mfn *mfn_out)
-{
-    for (;;) {
-        struct hv_leaf leaf = hv_p2m_lookup(&memory->p2m, gfn);
-        int err = 0;
-
-        if (leaf.kind == HV_LEAF_UNPOPULATED) {
-            err = hv_memory_fill(memory, gfn, &leaf);
-        }
-        if (err) {
-            return err;
-        }
-        if (leaf.kind != HV_LEAF_RAM && leaf.kind != HV_LEAF_RAM_RO) {
-            return hv_memory_dying(memory) ? -ECANCELED : -ENOENT;
-        }
-        *mfn_out = leaf.mfn;
-        err = hv_frame_get(memory->arena, leaf.mfn, memory->owner);
-        if (err == 0 && hv_p2m_lookup(&memory->p2m, gfn).mfn.v == leaf.mfn.v) {
-            return 0;
-        }
-        /* The leaf changed in between: look again. */
-        if (err == 0) {
-            hv_frame_put(memory->arena, leaf.mfn);
-        } else if (err != -ENOENT) {
-            return err;
-        }
-    }
-}
-
 static int hold_page(struct hv_memory *memory, hv_gfn gfn, unsigned rights, hv_mfn *mfn_out)
 {
     const struct hv_frame_access access = {.memory = memory, .foreign = true};
-    int err = get_page(memory, gfn, mfn_out);
+    struct hv_leaf leaf;
+    int err = hv_memory_get_page(memory, gfn, true, &leaf);
 
+    *mfn_out = leaf.mfn;
     if (err || !(rights & HV_FOREIGN_WRITE)) {
         return err;
     }
-    err = hv_frame_type_get(memory->arena, *mfn_out, HV_FRAME_TYPE_WRITABLE, 0, &access);
+    err = leaf.kind == HV_LEAF_ROM_OVER_RAM
+              ? -EBUSY
+              : hv_frame_type_get(memory->arena, leaf.mfn, HV_FRAME_TYPE_WRITABLE, 0, &access);
     if (err) {
-        hv_frame_put(memory->arena, *mfn_out);
+        hv_frame_put(memory->arena, leaf.mfn);
     }
     return err;
 }

@@ -34,8 +34,8 @@ void hv_mapper_leave(struct hv_mapper *mapper);
  * Map @count pages of @memory from @first.
  *
  * Returns 0 and *foreign_out; -EINVAL for a count of 0 or over 512, or rights of none; -ECANCELED
- * when the owner is dying; -ENOENT when some page is no RAM; -EBUSY when one is sealed and WRITE is
- * asked for (CODE gives way); -ENOMEM.
+ * when the owner is dying; -ENOENT when some page is no RAM; -EBUSY when one is sealed or ROM and
+ * WRITE is asked for (CODE gives way); -ENOMEM.
  * Context: the mapper's thread, not between enter and leave: it may wait for a flush, its own too.
  */
 HV_MUST_CHECK int hv_foreign_map(struct hv_mapper *mapper, struct hv_memory *memory, hv_gfn first,

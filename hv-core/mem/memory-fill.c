@@ -11,6 +11,7 @@
 #include "base/bits.h"
 #include "mem/arena-private.h"
 #include "mem/heap.h"
+#include "sync/race.h"
 
 static bool whole_extent_unpopulated(const struct hv_memory *memory, uint64_t extent)
 {
@@ -27,6 +28,7 @@ static bool whole_extent_unpopulated(const struct hv_memory *memory, uint64_t ex
 /* Publish @count frames from @mfn on as RAM at @first. The extent is under our change. */
 static void install(struct hv_memory *memory, hv_gfn first, hv_mfn mfn, uint64_t count)
 {
+    HV_RACE("memory.fill.allocated");
     for (uint64_t i = 0; i < count; i++) {
         hv_frame_become_ram(hv_arena_frame(memory->arena, (hv_mfn){mfn.v + i}), memory->owner,
                             (hv_gfn){first.v + i});

@@ -35,6 +35,17 @@ HV_MUST_CHECK int hv_memory_revoke_code(struct hv_memory *memory, hv_gfn gfn);
 /** True when the memory takes no more allocations. Locks: HV_RANK_PAGE_ALLOC. */
 bool hv_memory_dying(struct hv_memory *memory);
 
+/**
+ * Hold the frame of a page that has one, by a general reference.
+ *
+ * @populate  fill the page first when it is UNPOPULATED; else that kind is given, without frame.
+ *
+ * Returns 0; -ENOENT when nothing but a device or a hole stands there; -ECANCELED when the memory is
+ * dying; -ENOMEM; -EOVERFLOW. Context: OUTSIDE, no lock held.
+ */
+HV_MUST_CHECK int hv_memory_get_page(struct hv_memory *memory, hv_gfn gfn, bool populate,
+                                     struct hv_leaf *leaf_out);
+
 /* One extent of gfns under change: filled, or given another kind. Lives on the changer's stack. */
 struct hv_memory_change {
     struct hv_list link;

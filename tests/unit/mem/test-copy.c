@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Copies between host buffers and guest RAM: every alignment, every refusal, code revoked first. */
+#include "lib/threads.h"
+#include "sync/race.h"
 #include "unit/mem/mem-fixture.h"
 
 static struct fixture fixture;
@@ -125,12 +127,52 @@ static void test_revokes_code(void)
     fixture_close(&fixture);
 }
 
+static void copy_body(unsigned index, void *context)
+{
+    uint64_t value = UINT64_MAX;
+
+    (void)index;
+    hv_race_name_thread(1);
+    *(int *)context = copy(3 * HV_PAGE_SIZE, &value, 8, HV_COPY_TO_GUEST);
+}
+
+/* Between the look at the leaf and the reference the page goes, and its frame becomes another page
+ * of the same domain: that page is not what was asked for. */
+static void test_frame_recycled(void)
+{
+    struct threads copier;
+    uint64_t value = 1;
+    hv_mfn mfn;
+    int err = 0;
+
+    TAP_OK(fixture_open(&fixture, 1, HV_EXTENT_FRAMES, NULL, NULL));
+    /* A hole keeps the extent from being filled as a whole. */
+    TAP_EQ(hv_memory_set_kind(&fixture.memory, (hv_gfn){9}, 1, HV_LEAF_HOLE), 0);
+    mfn = fixture_fill(&fixture, (hv_gfn){3});
+    hv_race_begin();
+    hv_race_stop(1, "memory.page.looked-up", 0);
+    threads_start(&copier, 1, copy_body, &err);
+    TAP_OK(hv_race_await(1, "memory.page.looked-up"));
+    TAP_EQ(hv_memory_set_kind(&fixture.memory, (hv_gfn){3}, 1, HV_LEAF_HOLE), 0);
+    TAP_EQ(fixture_fill(&fixture, (hv_gfn){4}).v, mfn.v);
+    hv_race_end();
+    threads_join(&copier);
+    TAP_EQ(err, (uint64_t)-EINVAL);
+    TAP_EQ(copy(4 * HV_PAGE_SIZE, &value, 8, HV_COPY_FROM_GUEST), 0);
+    TAP_EQ(value, 0);
+    TAP_EQ(hv_frame_references(fixture_frame(&fixture, (hv_gfn){4})), 1);
+    fixture_close(&fixture);
+}
+
 int main(int argc, char **argv)
 {
     static const struct tap_case cases[] = {
-        {"mem.copy.round-trip", test_round_trip},     {"mem.copy.edges", test_edges},
-        {"mem.copy.refusals", test_refusals},         {"mem.copy.unpopulated", test_unpopulated},
+        {"mem.copy.round-trip", test_round_trip},
+        {"mem.copy.edges", test_edges},
+        {"mem.copy.refusals", test_refusals},
+        {"mem.copy.unpopulated", test_unpopulated},
         {"mem.copy.revokes-code", test_revokes_code},
+        {"mem.copy.frame-recycled", test_frame_recycled},
     };
 
     return tap_run(argc, argv, cases, HV_ARRAY_LEN(cases));

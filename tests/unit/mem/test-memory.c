@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A domain's memory: sizes refused, first touch, kinds changed, taken apart after any frame. */
 #include "lib/threads.h"
+#include "sync/race.h"
 #include "unit/mem/mem-fixture.h"
 
 #include "base/alloc.h"
+
+#include <signal.h>
 
 static struct fixture fixture;
 
@@ -176,6 +179,88 @@ static void test_relinquish_steps(void)
     }
 }
 
+static _Atomic uint32_t relinquished;
+
+static void fill_or_die_body(unsigned index, void *context)
+{
+    struct hv_leaf leaf;
+
+    hv_race_name_thread(index + 1);
+    if (index == 0) {
+        *(int *)context = hv_memory_fill(&fixture.memory, (hv_gfn){600}, &leaf);
+    } else if (hv_race_await(1, "memory.fill.allocated")) {
+        while (hv_memory_relinquish(&fixture.memory, 100) == -EAGAIN) {
+        }
+        hv_store_seq(&relinquished, 1);
+    }
+}
+
+/* A fill that has its extent but has not published it is waited for: else nobody would free it. */
+static void test_fill_vs_dying(void)
+{
+    struct threads both;
+    int err = -EIO;
+
+    TAP_OK(fixture_open(&fixture, 4, 2 * HV_EXTENT_FRAMES, NULL, NULL));
+    hv_store_seq(&relinquished, 0);
+    hv_race_begin();
+    hv_race_stop(1, "memory.fill.allocated", 0);
+    threads_start(&both, 2, fill_or_die_body, &err);
+    TAP_AWAIT(hv_load_seq(&fixture.memory.changed.waiters) == 1);
+    TAP_EQ(hv_load_seq(&relinquished), 0);
+    hv_race_end();
+    threads_join(&both);
+    TAP_EQ(err, 0);
+    TAP_EQ(fixture.memory.populated_frames, 0);
+    TAP_EQ(fixture_info(&fixture).free_frames, 4 * HV_EXTENT_FRAMES);
+    fixture_close(&fixture);
+}
+
+static uint64_t acquired(const struct hv_lock *lock)
+{
+    return hv_load_relaxed(&lock->counters.acquired);
+}
+
+/* A destroyed domain costs its heap one lock operation an extent, and all locks together three. */
+static void test_relinquish_locks(void)
+{
+    uint64_t heap = 0;
+    uint64_t own = 0;
+    struct hv_heap *of;
+
+    TAP_OK(fixture_open(&fixture, 10, 8 * HV_EXTENT_FRAMES, NULL, NULL));
+    of = fixture.arena->heap;
+    for (unsigned i = 0; i < 8; i++) {
+        TAP_OK(fixture_fill(&fixture, (hv_gfn){i * HV_EXTENT_FRAMES}).v != HV_MFN_NONE.v);
+    }
+    TAP_EQ(hv_memory_relinquish(&fixture.memory, 0), (uint64_t)-EAGAIN);
+    for (unsigned i = 0; i < of->shard_count; i++) {
+        heap -= acquired(&of->shards[i].lock);
+    }
+    own -= acquired(&fixture.memory.p2m.lock) + acquired(&fixture.memory.page_lock);
+    TAP_EQ(hv_memory_relinquish(&fixture.memory, 8 * HV_EXTENT_FRAMES), (uint64_t)-EAGAIN);
+    for (unsigned i = 0; i < of->shard_count; i++) {
+        heap += acquired(&of->shards[i].lock);
+    }
+    own += acquired(&fixture.memory.p2m.lock) + acquired(&fixture.memory.page_lock);
+    TAP_EQ(fixture.memory.populated_frames, 0);
+    TAP_EQ(heap, 8);
+    TAP_EQ(own, 8 * 2 + 1); /* and one look whether it is dying already */
+    fixture_close(&fixture);
+}
+
+static void finish_alive(void)
+{
+    if (fixture_open(&fixture, 2, HV_EXTENT_FRAMES, NULL, NULL)) {
+        hv_memory_finish(&fixture.memory);
+    }
+}
+
+static void test_dies(void)
+{
+    TAP_DIES(finish_alive, SIGABRT, "claimed_frames");
+}
+
 /* Fail each allocation of init and add_ram once: nothing is left behind. */
 static void test_fail_at(void)
 {
@@ -254,6 +339,9 @@ int main(int argc, char **argv)
         {"mem.memory.fill-fragmented", test_fill_fragmented},
         {"mem.memory.set-kind-flushes", test_set_kind_flushes},
         {"mem.memory.restart-every-k", test_relinquish_steps},
+        {"mem.memory.fill-vs-dying", test_fill_vs_dying},
+        {"mem.memory.relinquish-locks", test_relinquish_locks},
+        {"mem.memory.dies", test_dies},
         {"mem.memory.fail-at-n", test_fail_at},
         {"mem.memory.fill-once", test_fill_once},
     };
