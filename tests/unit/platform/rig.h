@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * A whole platform under a simulated clock, for the tests of its devices: what the devices ask of
+ * the machine is counted, time moves only by rig_advance(), which fires the timers on the way.
+ */
+#pragma once
+
+#include <string.h>
+
+#include "lib/tap.h"
+#include "platform/platform.h"
+
+#define RIG_VCPUS         4u
+#define RIG_CONSOLE_BYTES 8192u
+
+struct rig {
+    struct hv_clock clock;
+    struct hv_doorbell bell;
+    struct hv_timer_queue queue;
+    struct hv_timer_queue *queues[HV_MAX_VCPUS];
+    struct hv_bus bus;
+    struct hv_platform platform;
+    struct hv_log_limit log_limit;
+    struct hv_console_ops console;
+    /* What was asked of the machine. */
+    unsigned kicks[HV_MAX_VCPUS], inits[HV_MAX_VCPUS], nmis[HV_MAX_VCPUS], sipis[HV_MAX_VCPUS];
+    uint8_t sipi_vector;
+    unsigned poweroffs, resets, exits;
+    uint32_t exit_code;
+    uint64_t tsc_offset;
+    /* The console's sink: takes at most `room` more bytes. */
+    size_t room;
+    size_t written;
+    uint8_t output[RIG_CONSOLE_BYTES];
+};
+
+static void rig_kick(void *context, unsigned vcpu)
+{
+    ((struct rig *)context)->kicks[vcpu]++;
+}
+
+static void rig_init_signal(void *context, unsigned vcpu)
+{
+    ((struct rig *)context)->inits[vcpu]++;
+}
+
+static void rig_nmi(void *context, unsigned vcpu)
+{
+    ((struct rig *)context)->nmis[vcpu]++;
+}
+
+static void rig_sipi(void *context, unsigned vcpu, uint8_t vector)
+{
+    struct rig *rig = context;
+
+    rig->sipis[vcpu]++;
+    rig->sipi_vector = vector;
+}
+
+static hv_ns rig_tsc_moment(void *context, unsigned vcpu, uint64_t tsc)
+{
+    (void)vcpu;
+    return (hv_ns){tsc - ((struct rig *)context)->tsc_offset};
+}
+
+static void rig_poweroff(void *context)
+{
+    hv_lock_check_none("poweroff");
+    ((struct rig *)context)->poweroffs++;
+}
+
+static void rig_reset(void *context)
+{
+    hv_lock_check_none("reset");
+    ((struct rig *)context)->resets++;
+}
+
+static void rig_debug_exit(void *context, uint32_t code)
+{
+    struct rig *rig = context;
+
+    hv_lock_check_none("debug exit");
+    rig->exits++;
+    rig->exit_code = code;
+}
+
+static size_t rig_console_write(void *context, const uint8_t *data, size_t bytes)
+{
+    struct rig *rig = context;
+    size_t taken = bytes < rig->room ? bytes : rig->room;
+
+    hv_lock_check_none("console");
+    if (taken > RIG_CONSOLE_BYTES - rig->written) {
+        taken = RIG_CONSOLE_BYTES - rig->written;
+    }
+    memcpy(rig->output + rig->written, data, taken);
+    rig->written += taken;
+    rig->room -= taken;
+    return taken;
+}
+
+static const struct hv_platform_ops rig_ops = {
+    .kick = rig_kick,
+    .init = rig_init_signal,
+    .sipi = rig_sipi,
+    .nmi = rig_nmi,
+    .tsc_moment = rig_tsc_moment,
+    .poweroff = rig_poweroff,
+    .reset = rig_reset,
+    .debug_exit = rig_debug_exit,
+};
+
+/** Make a platform of @vcpus whose clock stands at @start. */
+static inline int rig_make(struct rig *rig, unsigned vcpus, hv_ns start)
+{
+    struct hv_platform_config config = {
+        .bus = &rig->bus,
+        .clock = &rig->clock,
+        .queues = rig->queues,
+        .vcpus = vcpus,
+        .memory_bytes = 64 * HV_MIB,
+        .testdev = true,
+        .ops = &rig_ops,
+        .ops_context = rig,
+        .console = &rig->console,
+        .console_context = rig,
+        .log_limit = &rig->log_limit,
+    };
+    int error;
+
+    memset(rig, 0, sizeof(*rig));
+    hv_clock_init_simulated(&rig->clock, start);
+    hv_doorbell_init(&rig->bell);
+    hv_bus_init(&rig->bus);
+    rig->console.write = rig_console_write;
+    rig->room = SIZE_MAX;
+    error = hv_timer_queue_init(&rig->queue, &rig->clock, &rig->bell, 0);
+    if (error) {
+        return error;
+    }
+    for (unsigned i = 0; i < vcpus; i++) {
+        rig->queues[i] = &rig->queue;
+    }
+    error = hv_platform_init(&rig->platform, &config);
+    if (error) {
+        hv_timer_queue_finish(&rig->queue);
+    }
+    return error;
+}
+
+static inline void rig_finish(struct rig *rig)
+{
+    hv_platform_finish(&rig->platform);
+    hv_timer_queue_finish(&rig->queue);
+}
+
+/** One platform for a test program's cases, made anew. It is large, so it is no local. */
+static inline struct rig *rig_new(void)
+{
+    static struct rig rig;
+    static bool made;
+
+    if (made) {
+        rig_finish(&rig);
+    }
+    made = rig_make(&rig, RIG_VCPUS, (hv_ns){1000 * HV_NS_PER_S}) == 0;
+    return made ? &rig : NULL;
+}
+
+/** Move the clock on, stopping at each deadline on the way. */
+static inline void rig_advance(struct rig *rig, uint64_t span_ns)
+{
+    hv_ns end = hv_ns_add(hv_clock_now(&rig->clock), span_ns);
+
+    for (;;) {
+        hv_ns now = hv_clock_now(&rig->clock);
+        hv_ns next = hv_timer_queue_next(&rig->queue);
+
+        if (hv_ns_before(end, next)) {
+            hv_clock_advance(&rig->clock, end.v - now.v);
+            return;
+        }
+        if (hv_ns_before(now, next)) {
+            hv_clock_advance(&rig->clock, next.v - now.v);
+        }
+        hv_timer_queue_run(&rig->queue, hv_clock_now(&rig->clock));
+    }
+}
+
+/** Let @span_ns pass without a worker: timers fire late, all at its end. */
+static inline void rig_sleep(struct rig *rig, uint64_t span_ns)
+{
+    hv_clock_advance(&rig->clock, span_ns);
+    hv_timer_queue_run(&rig->queue, hv_clock_now(&rig->clock));
+}
+
+static inline uint64_t rig_access_read(struct rig *rig, enum hv_bus_space space, unsigned vcpu,
+                                       uint64_t address, unsigned bytes)
+{
+    uint64_t value;
+
+    return hv_bus_read(&rig->bus, space, vcpu, address, bytes, &value) == 0 ? value : UINT64_MAX;
+}
+
+static inline void rig_access_write(struct rig *rig, enum hv_bus_space space, unsigned vcpu,
+                                    uint64_t address, unsigned bytes, uint64_t value)
+{
+    if (hv_bus_write(&rig->bus, space, vcpu, address, bytes, value) != 0) {
+        tap_fail(__FILE__, __LINE__, "write to %#" PRIx64 " failed", address);
+    }
+}
+
+static inline uint8_t rig_inb(struct rig *rig, uint16_t port)
+{
+    return (uint8_t)rig_access_read(rig, HV_BUS_PORT, 0, port, 1);
+}
+
+static inline uint16_t rig_inw(struct rig *rig, uint16_t port)
+{
+    return (uint16_t)rig_access_read(rig, HV_BUS_PORT, 0, port, 2);
+}
+
+static inline uint32_t rig_inl(struct rig *rig, uint16_t port)
+{
+    return (uint32_t)rig_access_read(rig, HV_BUS_PORT, 0, port, 4);
+}
+
+static inline void rig_outb(struct rig *rig, uint16_t port, uint8_t value)
+{
+    rig_access_write(rig, HV_BUS_PORT, 0, port, 1, value);
+}
+
+static inline void rig_outw(struct rig *rig, uint16_t port, uint16_t value)
+{
+    rig_access_write(rig, HV_BUS_PORT, 0, port, 2, value);
+}
+
+static inline void rig_outl(struct rig *rig, uint16_t port, uint32_t value)
+{
+    rig_access_write(rig, HV_BUS_PORT, 0, port, 4, value);
+}
+
+static inline uint64_t rig_mmio_read(struct rig *rig, uint64_t address, unsigned bytes)
+{
+    return rig_access_read(rig, HV_BUS_MMIO, 0, address, bytes);
+}
+
+static inline void rig_mmio_write(struct rig *rig, uint64_t address, unsigned bytes, uint64_t value)
+{
+    rig_access_write(rig, HV_BUS_MMIO, 0, address, bytes, value);
+}
+
+/* Local APIC registers of a vCPU, in memory at the usual place. */
+
+static inline uint32_t rig_apic_read(struct rig *rig, unsigned vcpu, uint32_t offset)
+{
+    return (uint32_t)rig_access_read(rig, HV_BUS_MMIO, vcpu, HV_LAPIC_DEFAULT_BASE + offset, 4);
+}
+
+static inline void rig_apic_write(struct rig *rig, unsigned vcpu, uint32_t offset, uint32_t value)
+{
+    rig_access_write(rig, HV_BUS_MMIO, vcpu, HV_LAPIC_DEFAULT_BASE + offset, 4, value);
+}
+
+/** Enable a vCPU's local APIC by SVR, as every guest does first. */
+static inline void rig_apic_enable(struct rig *rig, unsigned vcpu)
+{
+    rig_apic_write(rig, vcpu, 0xf0, 0x1ff);
+}
+
+/** Write entry @pin of the I/O APIC. */
+static inline void rig_ioapic_write(struct rig *rig, unsigned pin, uint64_t entry)
+{
+    rig_mmio_write(rig, HV_IOAPIC_BASE, 4, 0x10 + pin * 2 + 1);
+    rig_mmio_write(rig, HV_IOAPIC_BASE + 0x10, 4, entry >> 32);
+    rig_mmio_write(rig, HV_IOAPIC_BASE, 4, 0x10 + pin * 2);
+    rig_mmio_write(rig, HV_IOAPIC_BASE + 0x10, 4, entry & UINT32_MAX);
+}
+
+static inline uint64_t rig_ioapic_read(struct rig *rig, unsigned pin)
+{
+    uint64_t high;
+
+    rig_mmio_write(rig, HV_IOAPIC_BASE, 4, 0x10 + pin * 2 + 1);
+    high = rig_mmio_read(rig, HV_IOAPIC_BASE + 0x10, 4);
+    rig_mmio_write(rig, HV_IOAPIC_BASE, 4, 0x10 + pin * 2);
+    return high << 32 | rig_mmio_read(rig, HV_IOAPIC_BASE + 0x10, 4);
+}
+
+/** The vector that a vCPU would take now; -1 for none. It goes in service. */
+static inline int rig_take(struct rig *rig, unsigned vcpu)
+{
+    if (!hv_platform_interrupt_pending(&rig->platform, vcpu)) {
+        return -1;
+    }
+    return hv_platform_interrupt_acknowledge(&rig->platform, vcpu);
+}
+
+static inline void rig_eoi(struct rig *rig, unsigned vcpu)
+{
+    rig_apic_write(rig, vcpu, 0xb0, 0);
+}
