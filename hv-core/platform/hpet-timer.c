@@ -98,7 +98,7 @@ static void hpet_timer_advance(struct hv_hpet_timer *timer, uint64_t counter)
     if (timer->config & HPET_TIMER_PERIODIC) {
         step = timer->period;
     }
-    if (step == 0) {
+    if (step == 0 || step > HPET_FAR_TICKS) {
         timer->armed = false;
         return;
     }
