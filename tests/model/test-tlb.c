@@ -10,7 +10,7 @@
  */
 #include "engine/soft/access.h"
 
-#include "unit/engine/soft-guest.h"
+#include "unit/engine/soft-tables.h"
 
 #define SPACES      4u
 #define ROUNDS      100000u

@@ -39,7 +39,7 @@ static void *host_of(const struct hv_engine_vcpu *vcpu, struct hv_leaf leaf, hv_
     return (char *)hv_arena_host(vcpu->memory->arena, leaf.mfn) + hv_gpa_offset(gpa);
 }
 
-static int populate(struct hv_engine_vcpu *vcpu, hv_gpa gpa)
+static HV_COLD int populate(struct hv_engine_vcpu *vcpu, hv_gpa gpa)
 {
     struct hv_leaf leaf;
     int result;
@@ -60,17 +60,22 @@ static bool is_populated(struct hv_leaf leaf)
     return leaf.kind != HV_LEAF_UNPOPULATED && leaf.kind != HV_LEAF_ABSENT;
 }
 
-static int walk_read(void *context, hv_gpa gpa, unsigned bytes, uint64_t *value_out)
+/* Read an entry the p2m's way, and remember the page when it is memory. */
+static HV_COLD int read_entry(struct hv_engine_vcpu *vcpu, hv_gpa gpa, unsigned bytes,
+                              uint64_t *value_out, struct soft_tlb_table_page *remember)
 {
-    struct hv_engine_vcpu *vcpu = context;
     struct hv_leaf leaf = look_up(vcpu, gpa);
+    const uint8_t *host;
 
     *value_out = 0;
     switch (leaf.kind) {
     case HV_LEAF_RAM:
     case HV_LEAF_RAM_RO:
     case HV_LEAF_ROM_OVER_RAM:
-        *value_out = soft_ram_load(host_of(vcpu, leaf, gpa), bytes);
+        host = host_of(vcpu, leaf, gpa);
+        *value_out = soft_ram_load(host, bytes);
+        remember->key = soft_tlb_page(gpa.v) | vcpu->tlbs->global_generation;
+        remember->host = host - hv_gpa_offset(gpa);
         break;
     case HV_LEAF_UNPOPULATED:
         break; /* it would be zeros: no need to populate it */
@@ -83,6 +88,20 @@ static int walk_read(void *context, hv_gpa gpa, unsigned bytes, uint64_t *value_
         break;
     }
     return 0;
+}
+
+static int walk_read(void *context, hv_gpa gpa, unsigned bytes, uint64_t *value_out)
+{
+    struct hv_engine_vcpu *vcpu = context;
+    struct soft_tlbs *tlbs = vcpu->tlbs;
+    struct soft_tlb_table_page *page =
+        &tlbs->table_page[(gpa.v >> HV_PAGE_SHIFT) % SOFT_TLB_TABLE_PAGES];
+
+    if (HV_LIKELY(page->key == (soft_tlb_page(gpa.v) | tlbs->global_generation))) {
+        *value_out = soft_ram_load(page->host + hv_gpa_offset(gpa), bytes);
+        return 0;
+    }
+    return read_entry(vcpu, gpa, bytes, value_out, page);
 }
 
 static int walk_update(void *context, hv_gpa gpa, unsigned bytes, uint64_t expected, uint64_t value,
@@ -188,14 +207,41 @@ static enum soft_piece_kind piece_kind(enum hv_leaf_kind leaf, enum soft_tlb_kin
     return SOFT_PIECE_DEVICE;
 }
 
+/* What stands at @gpa. @found is what a walk said, NULL when the TLB knew @gpa as SLOW. */
+static int place(struct hv_engine_vcpu *vcpu, enum soft_tlb_mode mode, enum soft_tlb_kind kind,
+                 uint64_t gva, hv_gpa gpa, const struct hv_translation *found,
+                 struct soft_piece *piece_out)
+{
+    struct soft_tlb_entry entry = {.tag = soft_tlb_page(gva)};
+    struct hv_leaf leaf = look_up(vcpu, gpa);
+
+    if (!is_populated(leaf)) {
+        return populate(vcpu, gpa);
+    }
+    piece_out->kind = piece_kind(leaf.kind, kind);
+    piece_out->gpa = gpa;
+    piece_out->host = piece_out->kind == SOFT_PIECE_DEVICE ? NULL : host_of(vcpu, leaf, gpa);
+
+    if (piece_out->kind == SOFT_PIECE_RAM) {
+        if (kind == SOFT_TLB_WRITE) {
+            hv_memory_note_write(vcpu->memory, hv_gpa_to_gfn(gpa));
+        }
+        entry.addend = (uintptr_t)piece_out->host - gva;
+        enter(vcpu, mode, kind, gva, entry, found);
+    } else if (found) {
+        entry.tag |= SOFT_TLB_SLOW;
+        entry.addend = gpa.v - gva;
+        enter(vcpu, mode, kind, gva, entry, found);
+    }
+    return 0;
+}
+
 int soft_resolve(struct hv_engine_vcpu *vcpu, enum soft_tlb_mode mode, enum soft_tlb_kind kind,
                  uint64_t gva, struct soft_piece *piece_out)
 {
     const struct soft_tlb_entry *known = soft_tlb_find(vcpu, mode, kind, soft_tlb_page(gva));
-    struct soft_tlb_entry entry = {.tag = soft_tlb_page(gva)};
     struct hv_translation found;
-    struct hv_leaf leaf;
-    void *host = NULL;
+    int result;
 
     if (known && !(known->tag & SOFT_TLB_SLOW)) {
         piece_out->kind = SOFT_PIECE_RAM;
@@ -203,39 +249,10 @@ int soft_resolve(struct hv_engine_vcpu *vcpu, enum soft_tlb_mode mode, enum soft
         return 0;
     }
     if (known) {
-        found.gpa = (hv_gpa){gva + known->addend};
-    } else {
-        enum hv_walk_intent intent = kind == SOFT_TLB_WRITE ? HV_WALK_WRITE : HV_WALK_READ;
-        int result = walk(vcpu, mode, intent, gva, &found);
-
-        if (result) {
-            return result;
-        }
+        return place(vcpu, mode, kind, gva, (hv_gpa){gva + known->addend}, NULL, piece_out);
     }
-
-    leaf = look_up(vcpu, found.gpa);
-    if (!is_populated(leaf)) {
-        return populate(vcpu, found.gpa);
-    }
-    piece_out->kind = piece_kind(leaf.kind, kind);
-    piece_out->gpa = found.gpa;
-    if (piece_out->kind != SOFT_PIECE_DEVICE) {
-        host = host_of(vcpu, leaf, found.gpa);
-    }
-    piece_out->host = host;
-
-    if (piece_out->kind == SOFT_PIECE_RAM) {
-        if (kind == SOFT_TLB_WRITE) {
-            hv_memory_note_write(vcpu->memory, hv_gpa_to_gfn(found.gpa));
-        }
-        entry.addend = (uintptr_t)host - gva;
-        enter(vcpu, mode, kind, gva, entry, known ? NULL : &found);
-    } else if (!known) {
-        entry.tag |= SOFT_TLB_SLOW;
-        entry.addend = found.gpa.v - gva;
-        enter(vcpu, mode, kind, gva, entry, &found);
-    }
-    return 0;
+    result = walk(vcpu, mode, kind == SOFT_TLB_WRITE ? HV_WALK_WRITE : HV_WALK_READ, gva, &found);
+    return result ? result : place(vcpu, mode, kind, gva, found.gpa, &found, piece_out);
 }
 
 int soft_probe(struct hv_engine_vcpu *vcpu, enum soft_tlb_mode mode, uint64_t gva)

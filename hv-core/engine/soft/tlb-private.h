@@ -48,6 +48,14 @@ struct soft_tlb_large {
     bool none;     /* no large page was met */
 };
 
+/* Where the host has a page of the guest's tables: a walk reads four. The key is its guest physical
+ * address and, in 11:0, the generation as in the global level; so the p2m's flushes void it. */
+#define SOFT_TLB_TABLE_PAGES 64u
+struct soft_tlb_table_page {
+    uint64_t key;
+    const uint8_t *host;
+};
+
 /* An address space: id 0 when the slot is free. */
 struct soft_tlb_space {
     uint16_t pcid;
@@ -67,11 +75,12 @@ struct soft_tlbs {
     struct soft_tlb_space space[SOFT_TLB_SPACES];
     uint32_t window;
 
-    uint16_t global_generation;
+    uint16_t global_generation; /* 1 to 4,095 */
     struct soft_tlb_large large_global;
     struct soft_tlb_large large_local; /* all address spaces together */
     struct soft_tlb_global global_data;
     struct soft_tlb_global global_fetch;
+    struct soft_tlb_table_page table_page[SOFT_TLB_TABLE_PAGES];
 
     /* Pages whose fetch translation was used under the present fetch_generation may have left the
      * tables since: a hashed set of them, for soft_tlb_flush_page(). */

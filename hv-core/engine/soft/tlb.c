@@ -153,6 +153,7 @@ static void forget_global(struct soft_tlbs *tlbs)
     if (tlbs->global_generation == GENERATION_LAST) {
         soft_tlb_global_clear(&tlbs->global_data);
         soft_tlb_global_clear(&tlbs->global_fetch);
+        memset(tlbs->table_page, 0, sizeof(tlbs->table_page));
         tlbs->global_generation = 0;
     }
     tlbs->global_generation++;

@@ -2,7 +2,7 @@
 /* Slow accesses of the software engine: crossings, faults, ROM, code, devices, first touches. */
 #include "engine/soft/access.h"
 
-#include "soft-guest.h"
+#include "soft-tables.h"
 
 /* Error codes of #PF (SDM 3A 4.7). */
 #define ERROR_P 1u

@@ -8,7 +8,7 @@
 #include <sched.h>
 
 #include "lib/threads.h"
-#include "soft-guest.h"
+#include "soft-tables.h"
 
 #define SCRATCH UINT64_C(0x50000)
 /* A counter across a page's edge. */

@@ -2,7 +2,7 @@
 /* Read-modify-write, and device accesses with restart and replay. */
 #include "engine/soft/access.h"
 
-#include "soft-guest.h"
+#include "soft-tables.h"
 
 #define DEVICE  UINT64_C(0x40000)
 #define SCRATCH UINT64_C(0x50000)

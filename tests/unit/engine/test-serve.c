@@ -6,7 +6,7 @@
 #include "engine/soft/access.h"
 
 #include "lib/threads.h"
-#include "soft-guest.h"
+#include "soft-tables.h"
 
 #define SCRATCH UINT64_C(0x50000)
 #define PAGES   8u
