@@ -176,6 +176,10 @@ static void enter(struct hv_engine_vcpu *vcpu, enum soft_tlb_mode mode, enum sof
                   uint64_t gva, struct soft_tlb_entry entry, const struct hv_translation *found)
 {
     soft_tlb_insert(vcpu, mode, kind, entry);
+    if (kind == SOFT_TLB_WRITE && !(entry.tag & SOFT_TLB_SLOW)) {
+        /* What may be written may be read (SDM 3A 4.6.1), and soon is: stacks, fresh pages. */
+        soft_tlb_offer(vcpu, mode, SOFT_TLB_READ, entry);
+    }
     if (!found) {
         return;
     }
@@ -184,6 +188,9 @@ static void enter(struct hv_engine_vcpu *vcpu, enum soft_tlb_mode mode, enum sof
     }
     if (found->global && !(entry.tag & SOFT_TLB_SLOW)) {
         soft_tlb_insert_global(vcpu, mode, kind, entry);
+        if (kind == SOFT_TLB_WRITE) {
+            soft_tlb_insert_global(vcpu, mode, SOFT_TLB_READ, entry);
+        }
     }
 }
 

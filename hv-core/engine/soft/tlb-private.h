@@ -117,6 +117,9 @@ bool soft_tlb_table_crowded(const struct soft_tlb_table *table);
 /** Double. Victims stay; entries move. */
 void soft_tlb_table_grow(struct soft_tlb_table *table);
 
+/** Put an entry where nothing of the present address space stands. Never of a fetch. */
+void soft_tlb_table_offer(struct soft_tlb_table *table, struct soft_tlb_entry entry);
+
 /** Drop the entries of @page in every address space; true when there was one. */
 bool soft_tlb_table_drop_page(struct soft_tlb_table *table, uint64_t page);
 /** Drop the entries that lead to the host page at @host. */
@@ -151,6 +154,10 @@ struct soft_tlb_entry *soft_tlb_find(struct hv_engine_vcpu *vcpu, enum soft_tlb_
 /** Enter a translation of the present address space. @entry: tag is page, or page | SLOW. */
 struct soft_tlb_entry *soft_tlb_insert(struct hv_engine_vcpu *vcpu, enum soft_tlb_mode mode,
                                        enum soft_tlb_kind kind, struct soft_tlb_entry entry);
+
+/** Enter it where its place is free. */
+void soft_tlb_offer(struct hv_engine_vcpu *vcpu, enum soft_tlb_mode mode, enum soft_tlb_kind kind,
+                    struct soft_tlb_entry entry);
 
 /** Enter what soft_tlb_insert() was given in the level of global pages, too. Never SLOW. */
 void soft_tlb_insert_global(struct hv_engine_vcpu *vcpu, enum soft_tlb_mode mode,

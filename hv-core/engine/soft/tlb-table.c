@@ -98,6 +98,15 @@ uint64_t soft_tlb_table_insert(struct soft_tlb_table *table, struct soft_tlb_ent
     return entry.tag;
 }
 
+void soft_tlb_table_offer(struct soft_tlb_table *table, struct soft_tlb_entry entry)
+{
+    struct soft_tlb_entry *slot = slot_of(table, entry.tag);
+
+    if ((slot->tag ^ entry.tag) & SOFT_TLB_ID_MASK) {
+        *slot = entry;
+    }
+}
+
 bool soft_tlb_table_crowded(const struct soft_tlb_table *table)
 {
     return table->displaced > table->mask / 2 && table->mask < SOFT_TLB_ENTRIES_MAX - 1;

@@ -286,6 +286,13 @@ struct soft_tlb_entry *soft_tlb_insert(struct hv_engine_vcpu *vcpu, enum soft_tl
     return &table->entry[(entry.tag >> HV_PAGE_SHIFT) & table->mask];
 }
 
+void soft_tlb_offer(struct hv_engine_vcpu *vcpu, enum soft_tlb_mode mode, enum soft_tlb_kind kind,
+                    struct soft_tlb_entry entry)
+{
+    entry.tag |= vcpu->tlb_id;
+    soft_tlb_table_offer(table_of(vcpu->tlbs, mode, kind), entry);
+}
+
 void soft_tlb_insert_global(struct hv_engine_vcpu *vcpu, enum soft_tlb_mode mode,
                             enum soft_tlb_kind kind, struct soft_tlb_entry entry)
 {

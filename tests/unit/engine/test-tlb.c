@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The TLB's tables: flushes by what they must and need not drop, ids, large pages, sizes, views. */
+/* The TLB: flushes by what they must and need not drop, ids, large pages, views, epochs. */
 #include "engine/soft/tlb-private.h"
-
-#include "base/alloc.h"
 
 #include "soft-tables.h"
 
@@ -56,6 +54,35 @@ static void test_lookup(void)
     TAP_OK(!known(vcpu, SOFT_TLB_WRITE, SCRATCH));
     TAP_OK(!known(vcpu, SOFT_TLB_READ, SCRATCH + SOFT_TLB_ENTRIES_MIN * HV_PAGE_SIZE));
     TAP_EQ(walks(vcpu, SCRATCH + 8), 0);
+    guest_destroy(guest);
+}
+
+/* A store's translation serves the loads that follow it, where nothing else would have to go. */
+static void test_write_then_read(void)
+{
+    struct guest *guest = guest_create();
+    struct hv_engine_vcpu *vcpu = &guest->vcpu[0];
+    uint64_t same_index = SCRATCH + SOFT_TLB_ENTRIES_MIN * HV_PAGE_SIZE;
+    uint64_t global = SCRATCH + HV_PAGE_SIZE;
+
+    guest_long_mode(guest, 0);
+    guest_map(guest, global, global | PTE_TABLE | PTE_G);
+    TAP_EQ(soft_write_slow(vcpu, SCRATCH, 1, 1), 0);
+    TAP_EQ((uintptr_t)known(vcpu, SOFT_TLB_READ, SCRATCH), (uintptr_t)guest_host(guest, SCRATCH));
+    TAP_EQ(soft_write_slow(vcpu, same_index, 1, 1), 0);
+    TAP_OK(known(vcpu, SOFT_TLB_READ, SCRATCH));
+    TAP_EQ(walks(vcpu, same_index), 1);
+    /* But not the other way round, and not where stores are slow. */
+    TAP_EQ(walks(vcpu, 0x60000), 1);
+    TAP_OK(!known(vcpu, SOFT_TLB_WRITE, 0x60000));
+    guest_set_leaf(guest, 0x61000, HV_LEAF_ROM_OVER_RAM);
+    TAP_EQ(soft_write_slow(vcpu, 0x61000, 1, 1), 0);
+    TAP_OK(!known(vcpu, SOFT_TLB_READ, 0x61000));
+
+    TAP_EQ(soft_write_slow(vcpu, global, 1, 1), 0);
+    soft_tlb_flush_non_global(vcpu);
+    TAP_EQ(walks(vcpu, global), 0);
+    TAP_EQ(walks(vcpu, SCRATCH), 1);
     guest_destroy(guest);
 }
 
@@ -252,140 +279,6 @@ static void test_large_pages(void)
     }
 }
 
-static void test_large_range(void)
-{
-    struct soft_tlb_large large;
-
-    soft_tlb_large_reset(&large);
-    TAP_OK(!soft_tlb_large_holds(&large, 0));
-    soft_tlb_large_add(&large, 0x7f0000345000, 2 * HV_MIB);
-    TAP_OK(soft_tlb_large_holds(&large, 0x7f0000200000));
-    TAP_OK(soft_tlb_large_holds(&large, 0x7f00003fffff));
-    TAP_OK(!soft_tlb_large_holds(&large, 0x7f0000400000));
-    soft_tlb_large_add(&large, 0x7f0000000000, 2 * HV_MIB);
-    TAP_OK(soft_tlb_large_holds(&large, 0x7f0000000000));
-    TAP_OK(!soft_tlb_large_holds(&large, 0x7f0000400000));
-    soft_tlb_large_add(&large, 0x7f0000600000, 2 * HV_MIB);
-    TAP_OK(soft_tlb_large_holds(&large, 0x7f0000200000));
-    TAP_OK(soft_tlb_large_holds(&large, 0x7f00007fffff));
-    TAP_OK(!soft_tlb_large_holds(&large, 0x7f0000800000));
-    soft_tlb_large_add(&large, 0xffffffff80000000, HV_GIB);
-    TAP_OK(soft_tlb_large_holds(&large, 0x7f0000200000));
-    TAP_OK(soft_tlb_large_holds(&large, 0xffffffffbfffffff));
-    soft_tlb_large_reset(&large);
-    TAP_OK(!soft_tlb_large_holds(&large, 0x7f0000200000));
-}
-
-/* Pages that share an index: eight victims beside the entry are found without a walk. */
-static void test_victims(void)
-{
-    struct guest *guest = guest_create();
-    struct hv_engine_vcpu *vcpu = &guest->vcpu[0];
-    uint64_t stride = SOFT_TLB_ENTRIES_MIN * HV_PAGE_SIZE;
-
-    guest_long_mode(guest, 0);
-    for (uint64_t i = 0; i < 4; i++) {
-        guest_poke(guest, GUEST_PD + (1 + i) * 8, 8, (2 + 2 * i) * HV_MIB | PTE_TABLE | PTE_PS);
-    }
-    for (uint64_t i = 0; i <= SOFT_TLB_VICTIMS; i++) {
-        TAP_EQ(walks(vcpu, SCRATCH + i * stride), 1);
-    }
-    for (unsigned round = 0; round < 3; round++) {
-        for (uint64_t i = 0; i <= SOFT_TLB_VICTIMS; i++) {
-            TAP_EQ(walks(vcpu, SCRATCH + i * stride), 0);
-        }
-    }
-    /* The victims are flushed like the rest. */
-    guest_map(guest, SCRATCH, 0x1000 | PTE_TABLE);
-    TAP_EQ(walks(vcpu, SCRATCH), 1);
-    soft_tlb_flush_non_global(vcpu);
-    for (uint64_t i = 0; i <= SOFT_TLB_VICTIMS; i++) {
-        TAP_EQ(walks(vcpu, SCRATCH + i * stride), 1);
-    }
-    guest_destroy(guest);
-}
-
-static void touch(struct hv_engine_vcpu *vcpu, uint64_t pages)
-{
-    for (uint64_t i = 0; i < pages; i++) {
-        uint64_t value;
-
-        TAP_EQ(soft_read_slow(vcpu, i * HV_PAGE_SIZE, 1, &value), 0);
-    }
-}
-
-static void test_resize(void)
-{
-    struct guest *guest = guest_create();
-    struct hv_engine_vcpu *vcpu = &guest->vcpu[0];
-    const struct soft_tlb_table *table;
-    uint64_t before;
-
-    guest_long_mode(guest, 0);
-    table = &vcpu->tlbs->table[vcpu->mode][SOFT_TLB_READ];
-    TAP_EQ(table->mask, SOFT_TLB_ENTRIES_MIN - 1);
-    for (unsigned i = 0; i < 4; i++) {
-        touch(vcpu, 512);
-    }
-    TAP_EQ(table->mask, 511);
-    TAP_EQ(vcpu->view[SOFT_TLB_READ].mask, 511);
-    TAP_EQ((uintptr_t)vcpu->view[SOFT_TLB_READ].entry, (uintptr_t)table->entry);
-    TAP_EQ(vcpu->view[SOFT_TLB_WRITE].mask, SOFT_TLB_ENTRIES_MIN - 1);
-    before = fills(vcpu);
-    touch(vcpu, 512);
-    TAP_EQ(fills(vcpu), before);
-
-    /* Small needs between flushes keep the size until the ids run out. */
-    vcpu->tlbs->last_id = 20;
-    soft_tlb_flush_all(vcpu);
-    touch(vcpu, 10);
-    TAP_EQ(table->mask, 511);
-    for (unsigned i = 0; i < 40; i++) {
-        soft_tlb_flush_all(vcpu);
-        touch(vcpu, 10);
-    }
-    TAP_EQ(table->mask, SOFT_TLB_ENTRIES_MIN - 1);
-    TAP_EQ(vcpu->view[SOFT_TLB_READ].mask, SOFT_TLB_ENTRIES_MIN - 1);
-    guest_destroy(guest);
-}
-
-/* Without host memory for a bigger table the small one goes on working. */
-static void test_no_memory(void)
-{
-    struct guest *guest = guest_create();
-    struct hv_engine_vcpu *vcpu = &guest->vcpu[0];
-    struct hv_engine_vcpu other = guest->vcpu[0];
-
-    guest_long_mode(guest, 0);
-    hv_alloc_fail_at(1);
-    touch(vcpu, 128);
-    TAP_EQ(vcpu->view[SOFT_TLB_READ].mask, SOFT_TLB_ENTRIES_MIN - 1);
-    hv_alloc_fail_at(0);
-    for (unsigned i = 0; i < 4; i++) {
-        touch(vcpu, 128);
-    }
-    TAP_EQ(vcpu->view[SOFT_TLB_READ].mask, 127);
-
-    for (uint64_t nth = 1;; nth++) {
-        int64_t live = hv_alloc_live();
-        int result;
-
-        hv_alloc_fail_at(nth);
-        result = soft_tlbs_create(&other);
-        hv_alloc_fail_at(0);
-        if (!result) {
-            TAP_EQ(nth, 1 + 1 + SOFT_TLB_MODES * SOFT_TLB_KINDS);
-            break;
-        }
-        TAP_EQ(result, (uint64_t)-ENOMEM);
-        TAP_OK(!other.tlbs);
-        TAP_EQ(hv_alloc_live(), live);
-    }
-    soft_tlbs_destroy(&other);
-    soft_tlbs_destroy(&other);
-    guest_destroy(guest);
-}
-
 static void test_modes(void)
 {
     struct guest *guest = guest_create();
@@ -568,6 +461,7 @@ int main(int argc, char **argv)
 {
     static const struct tap_case cases[] = {
         {"engine.tlb.lookup", test_lookup},
+        {"engine.tlb.write-then-read", test_write_then_read},
         {"engine.tlb.flush-page", test_flush_page},
         {"engine.tlb.global", test_global},
         {"engine.tlb.pcids", test_pcids},
@@ -575,10 +469,6 @@ int main(int argc, char **argv)
         {"engine.tlb.pcide-change", test_pcide_change},
         {"engine.tlb.ids-run-out", test_ids_run_out},
         {"engine.tlb.large-pages", test_large_pages},
-        {"engine.tlb.large-range", test_large_range},
-        {"engine.tlb.victims", test_victims},
-        {"engine.tlb.resize", test_resize},
-        {"engine.tlb.no-memory", test_no_memory},
         {"engine.tlb.modes", test_modes},
         {"engine.tlb.fetch-generation", test_fetch_generation},
         {"engine.tlb.epoch", test_epoch},
