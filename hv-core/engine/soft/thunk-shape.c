@@ -42,7 +42,7 @@ static int take_immediate(struct soft_shape *shape, const struct soft_insn *insn
     memcpy(shape->imm, &bytes[at], shape->imm_bytes);
     if (shape->flags & SOFT_FORM_IS4) {
         /* Bit 7 does not count outside 64-bit mode; the decoder knows the register. */
-        shape->imm[0] = (uint8_t)((shape->imm[0] & 0x0fu) | (insn->operand[3].reg << 4));
+        shape->imm[0] = (uint8_t)((shape->imm[0] & 0x0fu) | ((unsigned)insn->operand[3].reg << 4));
     }
     return 0;
 }
@@ -221,8 +221,8 @@ int soft_shape_init(struct soft_shape *shape, const struct soft_insn *insn, cons
     shape->opcode = insn->opcode;
     shape->mandatory = insn->mandatory;
     shape->vex_bytes = insn->flags & SOFT_INSN_VEX ? insn->vex_bytes : 0;
-    shape->rex = (insn->flags & SOFT_INSN_REX) &&
-                 (shape->flags & (SOFT_FORM_BYTE_REG | SOFT_FORM_BYTE_RM));
+    shape->rex =
+        (insn->flags & SOFT_INSN_REX) && (shape->flags & (SOFT_FORM_BYTE_REG | SOFT_FORM_BYTE_RM));
     shape->lock = insn->flags & SOFT_INSN_LOCK;
     shape->arith = (row->flags_read | row->flags_written) & HV_RFLAGS_ARITH;
     take_fields(shape, insn);

@@ -45,7 +45,7 @@ static void test_refused(void)
 {
     static const struct {
         const char *name;
-        const char *bytes;
+        char bytes[8];
     } cases[] = {
         {"syscall", "\x0f\x05"},
         {"sysenter", "\x0f\x34"},
