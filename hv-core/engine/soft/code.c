@@ -6,17 +6,17 @@
  * rank). Readers take none: they go through acquire loads of hash chains whose blocks stay readable
  * until this vCPU acknowledges.
  */
+#include "engine/soft/code.h"
+
 #include "engine/soft/block.h"
-
 #include "engine/soft/interp.h"
-
-#include <errno.h>
+#include "engine/soft/soft-uops.h"
 
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "sync/lock.h"
 
-#include "soft-uops.h"
+#include <errno.h>
 
 #define BUCKETS       16384u
 #define PAGE_BUCKETS  4096u

@@ -13,7 +13,7 @@
 
 #include "cpu/policy.h"
 
-#include "isa-ops.h"
+#include "engine/soft/isa-ops.h"
 
 /* ---- Shared ----------------------------------------------------------------------------------- */
 

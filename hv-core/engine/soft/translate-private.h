@@ -8,8 +8,8 @@
 
 #include "cpu/policy.h"
 
-#include "isa-ops.h"
-#include "soft-uops.h"
+#include "engine/soft/isa-ops.h"
+#include "engine/soft/soft-uops.h"
 
 /* An address, and up to two micro-operations of one instruction; then the branch. */
 #define SOFT_PLAN_UOPS     (SOFT_BLOCK_INSNS * 3 + 2)
