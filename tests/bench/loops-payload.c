@@ -67,8 +67,8 @@ PAYLOAD uint64_t loop_sha(uint64_t count, void *memory)
         for (unsigned i = 0; i < 64; i++) {
             uint32_t s = rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25);
             uint32_t t = k + s + ((e & f) ^ (~e & g)) + w[i] + 0x428a2f98u;
-            uint32_t u = (rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22)) +
-                         ((a & b) ^ (a & c) ^ (b & c));
+            uint32_t u =
+                (rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22)) + ((a & b) ^ (a & c) ^ (b & c));
 
             k = g;
             g = f;

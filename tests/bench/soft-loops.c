@@ -25,8 +25,8 @@ static const struct loop {
     loop_function *run;
     uint64_t count;
 } loops[] = {
-    {"alu", loop_alu, 20000000},    {"sieve", loop_sieve, 4000000}, {"sha256", loop_sha, 30000},
-    {"copy", loop_copy, 30000000},  {"fib", loop_fib, 32},          {"mpi", loop_mpi, 1000000},
+    {"alu", loop_alu, 20000000},     {"sieve", loop_sieve, 4000000}, {"sha256", loop_sha, 30000},
+    {"copy", loop_copy, 30000000},   {"fib", loop_fib, 32},          {"mpi", loop_mpi, 1000000},
     {"chase", loop_chase, 10000000}, {"sort", loop_sort, 400000},
 };
 

@@ -62,7 +62,8 @@ static void check_allowed(const struct soft_translator *t, struct soft_insn *ins
     const struct soft_isa_row *row = soft_isa_row(insn->row);
     unsigned cpl = (t->key & SOFT_KEY_CPL) >> SOFT_KEY_CPL_SHIFT;
 
-    if (!hv_cpu_has(t->vcpu->cpu, (enum hv_feature)row->feature)) {
+    if (!hv_cpu_has(t->vcpu->cpu, (enum hv_feature)row->feature) ||
+        (cpl != 0 && (insn->op == SOFT_OP_CLAC || insn->op == SOFT_OP_STAC))) {
         make_bad(insn, SOFT_DECODE_UD);
     } else if ((row->flags & SOFT_ISA_PRIVILEGED) && cpl != 0) {
         *insn = (struct soft_insn){.op = SOFT_BAD_PRIVILEGE, .length = insn->length};
@@ -122,9 +123,14 @@ static unsigned flags_read_by(const struct soft_insn *insn)
     return row->flags_read;
 }
 
-static unsigned flags_written_by(const struct soft_insn *insn)
+/* What an instruction surely replaces. The bit tests leave what the manual calls undefined alone. */
+static unsigned flags_replaced_by(const struct soft_insn *insn)
 {
-    return soft_isa_row(insn->row)->flags_written & HV_RFLAGS_ARITH;
+    const struct soft_isa_row *row = soft_isa_row(insn->row);
+    bool bit = insn->op == SOFT_OP_BT || insn->op == SOFT_OP_BTS || insn->op == SOFT_OP_BTR ||
+               insn->op == SOFT_OP_BTC;
+
+    return row->flags_written & HV_RFLAGS_ARITH & ~(bit ? row->flags_undefined : 0u);
 }
 
 /*
@@ -143,8 +149,8 @@ static void find_dead_flags(struct soft_translator *t)
             needed = HV_RFLAGS_ARITH;
             continue;
         }
-        t->flags_dead[i] = !(flags_written_by(insn) & needed);
-        needed = (needed & ~flags_written_by(insn)) | flags_read_by(insn);
+        t->flags_dead[i] = !(soft_isa_row(insn->row)->flags_written & needed);
+        needed = (needed & ~flags_replaced_by(insn)) | flags_read_by(insn);
     }
 }
 

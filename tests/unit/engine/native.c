@@ -24,16 +24,18 @@ static struct {
     sigjmp_buf back;
 } oracle;
 
-static void caught(int signal, siginfo_t *info, void *context)
+static void caught(int number, siginfo_t *info, void *context)
 {
     const ucontext_t *user = context;
     struct native *native = oracle.running;
 
     if (!native) {
-        __builtin_trap();
+        /* Not the oracle's: the test itself dies of it, in the same place. */
+        signal(number, SIG_DFL);
+        return;
     }
-    native->signal = signal;
-    native->address = signal == SIGSEGV ? (uint64_t)(uintptr_t)info->si_addr : 0;
+    native->signal = number;
+    native->address = number == SIGSEGV ? (uint64_t)(uintptr_t)info->si_addr : 0;
     native->mxcsr = user->uc_mcontext.fpregs->mxcsr;
     siglongjmp(oracle.back, 1);
 }
