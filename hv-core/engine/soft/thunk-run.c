@@ -8,11 +8,11 @@
  *                                              back after it, registers restored when that fails
  *
  * Priorities (SDM 3A table 6-2): #UD and #NM, then a pending #MF, then #GP for alignment, then the
- * memory operand's own fault, then #XM.
+ * memory operand's own fault (#AC, #PF), then #XM.
  */
 #include "engine/soft/thunk-private.h"
 
-#include "engine/soft/access.h"
+#include "engine/soft/access-private.h"
 
 int soft_fp_check(struct hv_engine_vcpu *vcpu, unsigned fp)
 {
@@ -191,6 +191,13 @@ static HV_COLD int run_slow(struct hv_engine_vcpu *vcpu, const struct soft_thunk
     }
     if (thunk->aligned && (gva & (thunk->memory_bytes - 1u))) {
         return soft_fault(vcpu, HV_VECTOR_GP);
+    }
+    /* #AC, where every access comes here; an 80-bit number is aligned as 64 bits are (SDM 3A table
+     * 6-7). */
+    rc = soft_check_alignment(vcpu, vcpu->mode, gva,
+                              thunk->memory_bytes == 10 ? 8 : thunk->memory_bytes);
+    if (rc != 0) {
+        return rc;
     }
     switch (thunk->memory_access) {
     case SOFT_ACCESS_WRITE:

@@ -2,7 +2,7 @@
 /* What the files of the extended-state instructions share. See soft_xstate_insn() in thunk.h. */
 #pragma once
 
-#include "engine/soft/access.h"
+#include "engine/soft/access-private.h"
 #include "engine/soft/thunk-private.h"
 
 /* x87 part of FXSAVE's image, before the vector registers. */

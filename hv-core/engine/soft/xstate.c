@@ -55,6 +55,9 @@ static int load_mxcsr(struct hv_engine_vcpu *vcpu, bool vex, uint64_t gva)
 
     rc = soft_fp_check(vcpu, vex ? SOFT_THUNK_FP_AVX | SOFT_THUNK_FP_VEX : SOFT_THUNK_FP_SSE);
     if (rc == 0) {
+        rc = soft_check_alignment(vcpu, vcpu->mode, gva, sizeof(value));
+    }
+    if (rc == 0) {
         rc = soft_read_bytes(vcpu, gva, &value, sizeof(value));
     }
     if (rc != 0) {
@@ -73,6 +76,9 @@ static int store_mxcsr(struct hv_engine_vcpu *vcpu, bool vex, uint64_t gva)
     int rc;
 
     rc = soft_fp_check(vcpu, vex ? SOFT_THUNK_FP_AVX | SOFT_THUNK_FP_VEX : SOFT_THUNK_FP_SSE);
+    if (rc == 0) {
+        rc = soft_check_alignment(vcpu, vcpu->mode, gva, sizeof(value));
+    }
     if (rc != 0) {
         return rc;
     }

@@ -15,6 +15,8 @@ RIG_CODE(vmovaps_store, "vmovaps %ymm1, (%rax)");
 RIG_CODE(vaddps_load, "vaddps (%rax), %ymm1, %ymm2");
 RIG_CODE(fstp_m64, "fstpl (%rax)");
 RIG_CODE(fld_m64, "fldl (%rax)");
+RIG_CODE(fld_m80, "fldt (%rax)");
+RIG_CODE(ldmxcsr, "ldmxcsr (%rax)");
 RIG_CODE(xadd, "xadd %rcx, (%rax)");
 RIG_CODE(lock_xadd, "lock xadd %rcx, (%rax)");
 RIG_CODE(xchg, "xchg %rcx, (%rax)");
@@ -150,6 +152,25 @@ static void set_mask(unsigned mask, unsigned element_bytes)
         x_set(offset < 16 ? XMM(3) + offset : YMM(3) + offset - 16, element_bytes,
               mask >> i & 1 ? UINT64_C(1) << (element_bytes * 8 - 1) : 1);
     }
+}
+
+/* Under alignment checks the TLB's views are empty; vectors have rules of their own. */
+static void test_alignment_check(void)
+{
+    begin(RIG_BASE + 4);
+    rig_slow(&rig);
+    rig.alignment_checked = true;
+    TAP_FAULT(rig, RIG_RUN(&rig, fld_m64), HV_VECTOR_AC);
+    TAP_FAULT(rig, RIG_RUN(&rig, fld_m80), HV_VECTOR_AC);
+    TAP_FAULT(rig, RIG_RUN(&rig, fstp_m64), HV_VECTOR_AC);
+    TAP_EQ(x_get(4, 1), 0);
+    TAP_EQ(RIG_RUN(&rig, movups_load), 0);
+    TAP_EQ(RIG_RUN(&rig, ldmxcsr), HV_FAULTED); /* reserved bits, but aligned */
+    TAP_EQ(rig.vcpu.fault.vector, HV_VECTOR_GP);
+    rig.cpu.slot[HV_REG_RAX] = RIG_BASE + 8;
+    TAP_EQ(RIG_RUN(&rig, fld_m80), 0);
+    rig.cpu.slot[HV_REG_RAX] = RIG_BASE + 2;
+    TAP_FAULT(rig, RIG_RUN(&rig, ldmxcsr), HV_VECTOR_AC);
 }
 
 /* A store that is taken up again later has not popped, counted or raised anything. */
@@ -379,6 +400,7 @@ int main(int argc, char **argv)
         {"engine.thunk-memory.crossing", test_crossing},
         {"engine.thunk-memory.crossing-fault", test_crossing_fault},
         {"engine.thunk-memory.aligned", test_aligned},
+        {"engine.thunk-memory.alignment-check", test_alignment_check},
         {"engine.thunk-memory.restart", test_restart},
         {"engine.thunk-memory.locked", test_locked},
         {"engine.thunk-memory.cmpxchg16b", test_cmpxchg16b},

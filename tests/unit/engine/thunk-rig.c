@@ -4,6 +4,7 @@
 
 #include "cpu/policy.h"
 #include "cpu/segment.h"
+#include "engine/soft/access-private.h"
 
 #include "lib/tap.h"
 
@@ -41,6 +42,17 @@ static int rig_check(struct rig *rig, uint64_t gva, unsigned bytes, bool write,
         }
     }
     return 0;
+}
+
+int soft_check_alignment(struct hv_engine_vcpu *vcpu, enum soft_tlb_mode mode, uint64_t gva,
+                         unsigned bytes)
+{
+    (void)mode;
+    if (!rig_of(vcpu)->alignment_checked || bytes > 8 || !(gva & (bytes - 1))) {
+        return 0;
+    }
+    vcpu->fault = (struct hv_fault){.vector = HV_VECTOR_AC, .has_error = true};
+    return HV_FAULTED;
 }
 
 int soft_read_bytes(struct hv_engine_vcpu *vcpu, uint64_t gva, void *to, unsigned bytes)

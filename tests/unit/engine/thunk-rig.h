@@ -34,6 +34,7 @@ struct rig {
     enum rig_page page[RIG_PAGES];
     struct soft_tlb_entry entry[SOFT_TLB_KINDS][RIG_PAGES];
     struct hv_engine_vcpu *owner;
+    bool alignment_checked; /* #AC; with rig_slow() */
     uint64_t rmw_gva;
     unsigned rmw_bytes;
     bool rmw_locked;
