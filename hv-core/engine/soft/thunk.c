@@ -24,8 +24,7 @@
 #include <unistd.h>
 
 /* Address space only: pages come with use. Programs have some thousand different vector
- * instructions; a guest that makes up more than this, 12 MiB with all that belongs to them, is told
- * that there is no memory. */
+ * instructions; this many are 12 MiB with all that belongs to them. */
 #define CODE_BYTES        ((size_t)4 << 20)
 #define ENTRIES_MAX       65536u
 #define CODE_ALIGN        16u
@@ -104,7 +103,7 @@ static int grow_locked(struct soft_thunks *thunks) HV_REQUIRES(&thunks->lock)
     struct thunk_table *table;
 
     if (thunks->entries == ENTRIES_MAX) {
-        return -ENOMEM;
+        return -ENOSPC;
     }
     if (thunks->entries + 1 <= slots / 4 * 3) {
         return 0;
@@ -175,7 +174,7 @@ static int insert_locked(struct soft_thunks *thunks, const struct soft_shape *sh
     if (needs_code(shape)) {
         length = soft_thunk_compile(shape, thunks->write + thunks->used, CODE_BYTES - thunks->used);
         if (length == 0) {
-            return -ENOMEM;
+            return -ENOSPC;
         }
     }
     entry = (struct soft_thunk_entry *)hv_alloc(1, sizeof(*entry));
@@ -267,6 +266,46 @@ out:
     return rc;
 }
 
+static void unmap_code(struct soft_thunks *thunks)
+{
+    if (thunks->write) {
+        munmap(thunks->write, CODE_BYTES);
+        munmap((void *)(uintptr_t)thunks->execute, CODE_BYTES);
+    }
+}
+
+/* Entries and old tables go; the present table stays, empty. */
+static void free_entries(struct soft_thunks *thunks)
+{
+    struct thunk_table *table = hv_load_relaxed(&thunks->table), *older;
+
+    for (size_t i = 0; i <= table->mask; i++) {
+        hv_free(hv_load_relaxed(&table->slot[i]));
+        hv_store_relaxed(&table->slot[i], NULL);
+    }
+    while (table->older) {
+        older = table->older;
+        table->older = older->older;
+        hv_free(older);
+    }
+    thunks->entries = 0;
+    thunks->used = 0;
+}
+
+int soft_thunks_reset(struct soft_thunks *thunks)
+{
+    struct soft_thunks old = {.write = thunks->write, .execute = thunks->execute};
+    int rc;
+
+    /* New pages at new addresses: no core can have fetched any of them before. */
+    rc = map_code(thunks);
+    if (rc == 0) {
+        unmap_code(&old);
+        free_entries(thunks);
+    }
+    return rc;
+}
+
 int soft_thunks_create(struct soft_thunks **thunks_out)
 {
     struct hv_cpu_policy host;
@@ -296,23 +335,14 @@ int soft_thunks_create(struct soft_thunks **thunks_out)
 
 void soft_thunks_destroy(struct soft_thunks *thunks)
 {
-    struct thunk_table *table, *older;
-
     if (!thunks) {
         return;
     }
-    table = hv_load_relaxed(&thunks->table);
-    for (size_t i = 0; table && i <= table->mask; i++) {
-        hv_free(hv_load_relaxed(&table->slot[i]));
+    if (hv_load_relaxed(&thunks->table)) {
+        free_entries(thunks);
+        hv_free(hv_load_relaxed(&thunks->table));
     }
-    for (; table; table = older) {
-        older = table->older;
-        hv_free(table);
-    }
-    if (thunks->write) {
-        munmap(thunks->write, CODE_BYTES);
-        munmap((void *)(uintptr_t)thunks->execute, CODE_BYTES);
-    }
+    unmap_code(thunks);
     hv_lock_finish(&thunks->lock);
     hv_free(thunks);
 }

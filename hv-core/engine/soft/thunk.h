@@ -10,7 +10,7 @@
  *                         the instruction, its memory operand replaced by [place]
  *                         store what it wrote, and the flags where they are written
  *
- * Thunks are shared by all vCPUs of a domain and never freed before it. The code buffer is written
+ * Thunks are shared by all vCPUs of a domain and freed together. The code buffer is written
  * through one mapping and executed through another (a memfd mapped twice): never both at once.
  *
  * SSE exceptions: between soft_fpu_enter() and soft_fpu_leave() the host's MXCSR is the guest's with
@@ -68,13 +68,22 @@ HV_MUST_CHECK int soft_thunks_create(struct soft_thunks **thunks_out);
 void soft_thunks_destroy(struct soft_thunks *thunks);
 
 /**
+ * Forget all thunks, so that a domain that has used up its quota can go on.
+ *
+ * Returns 0, or a negative errno of the host with nothing changed. Context: nobody holds a thunk
+ * any more: all blocks are gone and every vCPU has acknowledged it (decisions D4).
+ */
+HV_MUST_CHECK int soft_thunks_reset(struct soft_thunks *thunks);
+
+/**
  * The thunk for @insn, made when there is none yet.
  *
  * @bytes  the instruction's bytes, insn->length of them; borrowed for the call.
  *
- * Returns 0 and *thunk_out (valid until the domain ends); -ENOTSUP when the instruction is none that
+ * Returns 0 and *thunk_out (valid until soft_thunks_reset()); -ENOTSUP when the instruction is none that
  * may run so (control transfer, privileged, system state, segment bases, CPUID, RDTSC, …): the
- * caller has its own handler or raises #UD; -ENOMEM when the buffer is full.
+ * caller has its own handler or raises #UD; -ENOSPC when the domain has as many as it may: see
+ * soft_thunks_reset(); -ENOMEM when the host has no memory.
  * Context: any vCPU's thread; locks: HV_RANK_CODE.
  */
 HV_MUST_CHECK int soft_thunk_get(struct soft_thunks *thunks, const struct soft_insn *insn,
