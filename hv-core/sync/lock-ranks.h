@@ -28,7 +28,7 @@ enum hv_rank {
     HV_RANK_P2M = 50,        /* changes of one domain's p2m */
     HV_RANK_PAGE_ALLOC = 55, /* one domain's page list and claim */
     HV_RANK_HEAP = 60,       /* one shard of the heap */
-    HV_RANK_CODE = 65,       /* one domain's block cache: insertion and removal */
+    HV_RANK_CODE = 65,       /* one domain's blocks, and thunks: insertion and removal */
     HV_RANK_RUNQUEUE = 70,   /* one pCPU's run queue; two by ascending index */
     HV_RANK_LEAF = 90,       /* registries and trace rings: nothing is taken under them */
 };
