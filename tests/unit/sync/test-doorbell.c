@@ -139,13 +139,10 @@ static void test_enter_late_ring(void)
     TAP_OK(!hv_doorbell_in_guest(&bell));
 }
 
-static void enter_or_wait(unsigned index, void *context)
+static void wait_as_3(unsigned index, void *context)
 {
-    if (index == 0) {
-        enter_named(index, context);
-        return;
-    }
-    hv_race_name_thread(index + 2);
+    (void)context;
+    hv_race_name_thread(index + 3);
     hv_doorbell_wait(&bell, hv_doorbell_acknowledged(&bell));
     hv_add_seq(&finished, 1);
 }
@@ -153,19 +150,21 @@ static void enter_or_wait(unsigned index, void *context)
 /* An entry that is refused was seen as IN_GUEST for a moment, by one that waits for its end. */
 static void test_enter_refused(void)
 {
-    struct threads threads;
+    struct threads owner, waiter;
 
     start();
     hv_race_begin();
     hv_race_stop(2, "doorbell.enter.published", 0);
     hv_race_stop(3, "doorbell.wait.sleeps", 0);
-    threads_start(&threads, 2, enter_or_wait, NULL);
+    threads_start(&owner, 1, enter_named, NULL);
     TAP_OK(hv_race_await(2, "doorbell.enter.published"));
     hv_doorbell_ring(&bell, HV_REQUEST_FLUSH);
+    threads_start(&waiter, 1, wait_as_3, NULL);
     TAP_OK(hv_race_await(3, "doorbell.wait.sleeps"));
     hv_race_end();
     TAP_AWAIT(hv_load_seq(&finished) == 1);
-    threads_join(&threads);
+    threads_join(&owner);
+    threads_join(&waiter);
     TAP_EQ(result, HV_REQUEST_FLUSH);
 }
 
