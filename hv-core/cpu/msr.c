@@ -67,12 +67,12 @@ enum msr_index {
 /* IA32_FEATURE_CONTROL: neither VMX nor SGX nor LMCE is there to be enabled. */
 #define FEATURE_CONTROL_LOCK UINT64_C(1)
 
-/* IA32_MISC_ENABLE: fast strings can be switched; the rest is thermal control, performance
- * monitoring, BTS and PEBS unavailable, SpeedStep, MONITOR, CPUID limit, xTPR, XD, turbo. */
-#define MISC_ENABLE_WRITABLE HV_BIT(0)
+/* IA32_MISC_ENABLE: fast strings, thermal control, performance monitoring, SpeedStep, MONITOR, CPUID
+ * limit, xTPR, XD and turbo are stored without effect: what they switch is not shown, or is there
+ * for good. BTS and PEBS always read as unavailable. */
 #define MISC_ENABLE_FIXED    (HV_BIT(11) | HV_BIT(12))
-#define MISC_ENABLE_KNOWN                                                                         \
-    (MISC_ENABLE_WRITABLE | MISC_ENABLE_FIXED | HV_BIT(3) | HV_BIT(7) | HV_BIT(16) | HV_BIT(18) | \
+#define MISC_ENABLE_KNOWN                                                              \
+    (MISC_ENABLE_FIXED | HV_BIT(0) | HV_BIT(3) | HV_BIT(7) | HV_BIT(16) | HV_BIT(18) | \
      HV_BIT(22) | HV_BIT(23) | HV_BIT(34) | HV_BIT(38))
 
 #define APIC_BASE_MODE (HV_APIC_BASE_ENABLE | HV_APIC_BASE_X2APIC)
@@ -334,9 +334,7 @@ static int write_misc_enable(struct hv_cpu *cpu, uint64_t value, struct hv_fault
     if (value & ~MISC_ENABLE_KNOWN) {
         return hv_fault_gp0(fault_out);
     }
-    /* The features behind the other bits are not shown, so there is nothing to switch. */
-    cpu->msr.misc_enable =
-        (cpu->msr.misc_enable & ~MISC_ENABLE_WRITABLE) | (value & MISC_ENABLE_WRITABLE);
+    cpu->msr.misc_enable = value | MISC_ENABLE_FIXED;
     return 0;
 }
 
@@ -446,7 +444,7 @@ bool hv_control_msr_possible(uint32_t index, uint64_t value)
     case MSR_FEATURE_CONTROL:
         return !(value & ~FEATURE_CONTROL_LOCK);
     case MSR_MISC_ENABLE:
-        return (value & ~MISC_ENABLE_WRITABLE) == MISC_ENABLE_FIXED;
+        return !(value & ~MISC_ENABLE_KNOWN) && (value & MISC_ENABLE_FIXED) == MISC_ENABLE_FIXED;
     default:
         return value == 0;
     }

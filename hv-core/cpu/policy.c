@@ -49,6 +49,7 @@ static const uint8_t base_features[] = {
     HV_FEATURE_FSGSBASE, HV_FEATURE_SMEP,      HV_FEATURE_ERMS,       HV_FEATURE_INVPCID,
     HV_FEATURE_PCID,     HV_FEATURE_SMAP,      HV_FEATURE_CLFLUSHOPT, HV_FEATURE_CLWB,
     HV_FEATURE_UMIP,     HV_FEATURE_RDPID,     HV_FEATURE_FSRM,       HV_FEATURE_XSAVEOPT,
+    HV_FEATURE_RDRAND,   HV_FEATURE_RDSEED,
 };
 
 enum host_register { HOST_EAX, HOST_EBX, HOST_ECX, HOST_EDX };
@@ -59,7 +60,7 @@ struct host_feature {
     uint32_t leaf;
     uint8_t reg; /* enum host_register */
     uint8_t bit;
-    bool needs_avx; /* VEX-encoded: also XCR0 must hold the upper halves */
+    bool needs_avx; /* works on vectors by VEX: XCR0 must hold the upper halves too */
 };
 
 static const struct host_feature host_features[] = {
@@ -69,11 +70,9 @@ static const struct host_feature host_features[] = {
     {HV_FEATURE_AES, 1, HOST_ECX, 25, false},
     {HV_FEATURE_AVX, 1, HOST_ECX, 28, true},
     {HV_FEATURE_F16C, 1, HOST_ECX, 29, true},
-    {HV_FEATURE_RDRAND, 1, HOST_ECX, 30, false},
-    {HV_FEATURE_BMI1, 7, HOST_EBX, 3, true},
+    {HV_FEATURE_BMI1, 7, HOST_EBX, 3, false},
     {HV_FEATURE_AVX2, 7, HOST_EBX, 5, true},
-    {HV_FEATURE_BMI2, 7, HOST_EBX, 8, true},
-    {HV_FEATURE_RDSEED, 7, HOST_EBX, 18, false},
+    {HV_FEATURE_BMI2, 7, HOST_EBX, 8, false},
     {HV_FEATURE_ADX, 7, HOST_EBX, 19, false},
     {HV_FEATURE_SHA, 7, HOST_EBX, 29, false},
     {HV_FEATURE_GFNI, 7, HOST_ECX, 8, false},

@@ -133,6 +133,11 @@ static const struct row cr_rows[] = {
     {"PSE", PAGING32, 4, false, .value = HV_CR4_PSE, .flush_all = 1},
     {"OSFXSR flushes nothing", LONG64, 4, false, .value = HV_CR4_PAE | HV_CR4_OSFXSR},
     {"PGE in PAE mode loads PDPTEs", PAE, 4, true, .value = HV_CR4_PAE | HV_CR4_PGE, .cr3 = 0x8000},
+    {"SMEP in PAE mode loads PDPTEs", PAE, 4, true, .value = HV_CR4_PAE | HV_CR4_SMEP,
+     .cr3 = 0x8000},
+    {"NW in PAE mode loads PDPTEs", PAE, 0, true,
+     .value = (uint64_t)HV_CR0_PE | HV_CR0_PG | HV_CR0_CD | HV_CR0_NW, .cr0 = HV_CR0_CD,
+     .cr3 = 0x8000},
     {"PAE on loads PDPTEs", PAGING32, 4, true, .value = HV_CR4_PAE, .cr3 = 0x8000},
     {"TSD in PAE mode does not", PAE, 4, false, .value = HV_CR4_PAE | HV_CR4_TSD, .cr3 = 0x8000},
 
@@ -174,6 +179,26 @@ static void test_cr_rows(void)
             tap_note("row: %s", cr_rows[i].why);
             return;
         }
+    }
+}
+
+/* Each bit of CR4 is taken exactly when CPUID shows what it turns on. */
+static void test_cr4_bits(void)
+{
+    const uint64_t shown = UINT64_C(0x370ffc); /* SMAP SMEP OSXSAVE PCIDE FSGSBASE, UMIP to TSD */
+
+    for (unsigned bit = 0; bit < 64; bit++) {
+        bool good = shown & HV_BIT(bit);
+
+        start(LONG64);
+        TAP_EQ(hv_control_write_cr(&cpu, &flat.access, 4, cpu.cr4 | HV_BIT(bit), &fault),
+               good ? 0 : HV_FAULTED);
+        policy.features = HV_BIT(HV_FEATURE_BASE);
+        good = good && bit <= 10;
+        start(LONG64);
+        policy.features = HV_BIT(HV_FEATURE_BASE);
+        TAP_EQ(hv_control_write_cr(&cpu, &flat.access, 4, cpu.cr4 | HV_BIT(bit), &fault),
+               good ? 0 : HV_FAULTED);
     }
 }
 
@@ -223,6 +248,11 @@ static void test_lmsw(void)
     start(PROTECTED);
     TAP_EQ(hv_control_lmsw(&cpu, &flat.access, 0xfff0 | HV_CR0_TS, &fault), 0);
     TAP_EQ(cpu.cr0, HV_CR0_ET | HV_CR0_PE | HV_CR0_TS);
+    TAP_EQ(hv_control_lmsw(&cpu, &flat.access, HV_CR0_EM, &fault), 0); /* PE stays */
+    TAP_EQ(cpu.cr0, HV_CR0_ET | HV_CR0_PE | HV_CR0_EM);
+    cpu.cr0 |= HV_CR0_NE | HV_CR0_WP;
+    TAP_EQ(hv_control_lmsw(&cpu, &flat.access, 0, &fault), 0); /* and what is above bit 3 */
+    TAP_EQ(cpu.cr0, HV_CR0_ET | HV_CR0_PE | HV_CR0_NE | HV_CR0_WP);
     start(REAL);
     TAP_EQ(hv_control_lmsw(&cpu, &flat.access, HV_CR0_PE | HV_CR0_MP, &fault), 0);
     TAP_EQ(cpu.cr0, HV_CR0_ET | HV_CR0_PE | HV_CR0_MP);
@@ -375,6 +405,7 @@ int main(int argc, char **argv)
 {
     static const struct tap_case cases[] = {
         {"cpu.control.cr-rows", test_cr_rows},
+        {"cpu.control.cr4-bits", test_cr4_bits},
         {"cpu.control.cr-privilege", test_cr_privilege},
         {"cpu.control.long-mode-transition", test_long_mode_transition},
         {"cpu.control.lmsw", test_lmsw},

@@ -115,6 +115,24 @@ static void test_external_bit(void)
     }
 }
 
+static void test_external_bit_long(void)
+{
+    machine_start(MACHINE_LONG);
+    put_idt(0x41, HV_SYSTEM_INTERRUPT_GATE, 0, CODE64_0, HANDLER, 7);
+    put_idt(HV_VECTOR_TS, HV_SYSTEM_INTERRUPT_GATE, 0, CODE64_0, 0x40000, 0);
+    put_idt(HV_VECTOR_SS, HV_SYSTEM_INTERRUPT_GATE, 0, CODE64_0, 0x50000, 1);
+    cpu.seg[HV_SEG_TR].limit = 0x5a;
+    TAP_EQ(deliver(HV_EVENT_EXTERNAL, 0x41, cpu.rip), 0);
+    TAP_EQ(cpu.rip, 0x40000);
+    TAP_EQ(stack_at(0, 8), SEL_TSS | 1);
+
+    put_idt(0x41, HV_SYSTEM_INTERRUPT_GATE, 0, CODE64_0, HANDLER, 0);
+    cpu.slot[HV_REG_RSP] = UINT64_C(0x800000000020);
+    TAP_EQ(deliver(HV_EVENT_EXTERNAL, 0x41, cpu.rip), 0);
+    TAP_EQ(cpu.rip, 0x50000);
+    TAP_EQ(stack_at(0, 8), 1);
+}
+
 static void test_triple_fault(void)
 {
     machine_start(MACHINE_LONG);
@@ -348,6 +366,7 @@ int main(int argc, char **argv)
     static const struct tap_case cases[] = {
         {"cpu.event-chain.double-fault-table", test_double_fault_table},
         {"cpu.event-chain.external-bit", test_external_bit},
+        {"cpu.event-chain.external-bit-long", test_external_bit_long},
         {"cpu.event-chain.triple-fault", test_triple_fault},
         {"cpu.event-chain.stack-rights", test_stack_rights},
         {"cpu.event-chain.tables-are-implicit", test_tables_are_implicit},

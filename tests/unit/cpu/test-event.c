@@ -337,6 +337,9 @@ static void test_long_refusals(void)
     put_idt(0x30, HV_SYSTEM_TRAP_GATE, 3, CODE64_0, UINT64_C(0x800000000000), 0);
     TAP_OK(faulted(deliver(HV_EVENT_SOFTWARE, 0x30, 0), HV_VECTOR_GP, 0));
     put_idt(0x30, HV_SYSTEM_TRAP_GATE, 3, CODE64_0, HANDLER, 0);
+    flat_poke(&flat, AT_IDT + 0x30c, 4, 0x100); /* type of the upper half */
+    TAP_OK(faulted(deliver(HV_EVENT_SOFTWARE, 0x30, 0), HV_VECTOR_GP, 0x182));
+    flat_poke(&flat, AT_IDT + 0x30c, 4, 0);
     cpu.slot[HV_REG_RSP] = UINT64_C(0x800000000020);
     snapshot();
     TAP_OK(faulted(deliver(HV_EVENT_SOFTWARE, 0x30, 0), HV_VECTOR_SS, 0));

@@ -244,7 +244,7 @@ static const struct impossible impossibles[] = {
     {"sysenter_esp", MACHINE_LONG, FIELD(sysenter_esp), 8, HV_BIT(63)},
     {"sysenter_eip", MACHINE_LONG, FIELD(sysenter_eip), 8, HV_BIT(63)},
     {"pat", MACHINE_LONG, FIELD(pat), 8, 8},
-    {"misc_enable", MACHINE_LONG, FIELD(misc_enable), 8, HV_BIT(34)},
+    {"misc_enable", MACHINE_LONG, FIELD(misc_enable), 8, HV_BIT(1)},
     {"misc_enable", MACHINE_LONG, FIELD(misc_enable), 8, HV_BIT(11)},
     {"spec_ctrl", MACHINE_LONG, FIELD(spec_ctrl), 8, 4},
     {"feature_control", MACHINE_LONG, FIELD(feature_control), 8, 4},

@@ -85,6 +85,7 @@ static void check_loaded(bool nested)
     TAP_EQ(hv_cpu_rflags(&cpu),
            HV_RFLAGS_FIXED | HV_RFLAGS_IF | HV_RFLAGS_CF | (nested ? (uint64_t)HV_RFLAGS_NT : 0));
     TAP_EQ(cpu.slot[HV_REG_RDI], 0xa0a00007);
+    TAP_EQ(cpu.slot[HV_REG_RSP], STACK1); /* no error code */
     TAP_EQ(cpu.seg[HV_SEG_TR].selector, SEL_TSS2);
     TAP_EQ(cpu.seg[HV_SEG_TR].base, AT_TSS2);
     TAP_EQ(cpu.seg[HV_SEG_TR].attr & 0xf, HV_SYSTEM_TSS_BUSY);

@@ -54,14 +54,17 @@ static void test_real(void)
     snapshot();
     TAP_OK(faulted(jump(0x1000, 0x10000), HV_VECTOR_GP, 0));
     TAP_OK(unchanged());
+    TAP_EQ(jump(0x1000, 0xffff), 0);
 
     put_stack(2, (uint64_t[]){0x1234, 0x2000, 0x7fff}, 3);
     TAP_EQ(iret(2), 0);
     TAP_EQ(cpu.rip, 0x1234);
     TAP_EQ(cpu.seg[HV_SEG_CS].base, 0x20000);
     TAP_EQ(hv_cpu_rflags(&cpu), 0x7fd7);
-    put_stack(4, (uint64_t[]){0x1234, 0x2000, UINT32_MAX}, 3);
+    TAP_EQ(cpu.slot[HV_REG_RSP], 0x900c);
+    put_stack(4, (uint64_t[]){0xffff, 0x2000, UINT32_MAX}, 3);
     TAP_EQ(iret(4), 0);
+    TAP_EQ(cpu.slot[HV_REG_RSP], 0x9018);
     TAP_EQ(hv_cpu_rflags(&cpu), 0x257fd7);
 }
 

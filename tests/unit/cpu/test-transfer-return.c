@@ -182,13 +182,13 @@ static void test_v86_round_trip(void)
 {
     machine_start(MACHINE_PROTECTED);
     put_stack(4,
-              (uint64_t[]){0x100, 0x2000, HV_RFLAGS_VM | HV_RFLAGS_IF, 0xfff0, 0x3000, 0x3100,
+              (uint64_t[]){0xffff, 0x2000, HV_RFLAGS_VM | HV_RFLAGS_IF, 0xfff0, 0x3000, 0x3100,
                            0x3200, 0x3300, 0x3400},
               9);
     TAP_EQ(iret(4), 0);
     TAP_OK(hv_cpu_v86(&cpu));
     TAP_EQ(cpu.cpl, 3);
-    TAP_EQ(cpu.rip, 0x100);
+    TAP_EQ(cpu.rip, 0xffff);
     TAP_EQ(cpu.seg[HV_SEG_CS].base, 0x20000);
     TAP_EQ(cpu.seg[HV_SEG_SS].base, 0x30000);
     TAP_EQ(cpu.seg[HV_SEG_ES].base, 0x31000);
