@@ -46,6 +46,9 @@ static bool swap_type_locked(struct hv_memory *memory, hv_mfn mfn, enum hv_frame
 }
 
 static int seal_ram_locked(struct hv_memory *memory, hv_gfn gfn, hv_mfn mfn,
+                           struct hv_frame_taken *taken_out) HV_REQUIRES(&memory->p2m.lock);
+
+static int seal_ram_locked(struct hv_memory *memory, hv_gfn gfn, hv_mfn mfn,
                            struct hv_frame_taken *taken_out)
 {
     struct hv_frame *frame = hv_arena_frame(memory->arena, mfn);

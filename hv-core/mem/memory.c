@@ -147,9 +147,19 @@ static int reserve_declaration(struct hv_memory *memory, uint64_t count)
     return err;
 }
 
+static void declare(struct hv_memory *memory, hv_gfn first, uint64_t count)
+{
+    const struct hv_leaf leaf = {.kind = HV_LEAF_UNPOPULATED};
+
+    hv_lock_take(&memory->p2m.lock);
+    for (uint64_t i = 0; i < count; i++) {
+        (void)hv_p2m_set_locked(&memory->p2m, (hv_gfn){first.v + i}, leaf);
+    }
+    hv_lock_drop(&memory->p2m.lock);
+}
+
 int hv_memory_add_ram(struct hv_memory *memory, hv_gfn first, uint64_t count)
 {
-    struct hv_leaf leaf = {.kind = HV_LEAF_UNPOPULATED};
     int err;
 
     if (count == 0 || hv_range_outside(first.v, count, memory->p2m.frames) ||
@@ -164,15 +174,9 @@ int hv_memory_add_ram(struct hv_memory *memory, hv_gfn first, uint64_t count)
     if (err) {
         return err;
     }
-    for (uint64_t i = 0; i < count; i++) {
-        /* Taken and dropped now and then: a lookup never waits, but another change would. */
-        if (i % HV_EXTENT_FRAMES == 0) {
-            hv_lock_take(&memory->p2m.lock);
-        }
-        (void)hv_p2m_set_locked(&memory->p2m, (hv_gfn){first.v + i}, leaf);
-        if (i % HV_EXTENT_FRAMES == HV_EXTENT_FRAMES - 1 || i == count - 1) {
-            hv_lock_drop(&memory->p2m.lock);
-        }
+    /* The lock is dropped now and then: a lookup never waits, but another change would. */
+    for (uint64_t i = 0; i < count; i += KIND_CHUNK) {
+        declare(memory, (hv_gfn){first.v + i}, count - i < KIND_CHUNK ? count - i : KIND_CHUNK);
     }
     return 0;
 }

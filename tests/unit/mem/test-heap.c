@@ -4,6 +4,7 @@
 #include "unit/mem/mem-fixture.h"
 
 #include <signal.h>
+#include <sys/mman.h>
 
 static struct hv_arena *arena;
 static struct hv_heap *heap;
@@ -214,6 +215,33 @@ static void test_trim(void)
     trim(HV_BACKING_KIND_MEMFD);
 }
 
+/* The host has no memory for a returned extent: a backed one is taken, else -ENOMEM, and nothing is
+ * lost. (Addresses without a mapping fail as a host without memory does.) */
+static void test_host_without_memory(void)
+{
+    hv_mfn first;
+    hv_mfn mfn;
+    uint8_t *host;
+
+    TAP_OK(open_arena(HV_BACKING_KIND_ANON, 2));
+    TAP_EQ(hv_heap_claim(heap, 2 * HV_EXTENT_FRAMES), 0);
+    TAP_EQ(hv_heap_alloc_extent(heap, 1, &first), 0);
+    host = hv_arena_host(arena, (hv_mfn){HV_EXTENT_FRAMES - first.v});
+    TAP_EQ(munmap(host, HV_EXTENT_SIZE), 0);
+    TAP_EQ(hv_heap_alloc_extent(heap, 1, &mfn), (uint64_t)-ENOMEM);
+    TAP_EQ(hv_heap_alloc_frame(heap, 1, &mfn), (uint64_t)-ENOMEM);
+    TAP_OK(conserved(HV_EXTENT_FRAMES));
+    TAP_EQ(hv_heap_free_extent(heap, first, 1), 0);
+    TAP_EQ(hv_heap_claim(heap, HV_EXTENT_FRAMES), 0);
+    /* Home is the other one's shard, which comes first and fails. */
+    TAP_EQ(hv_heap_alloc_extent(heap, (uint16_t)(2 + (first.v == 0)), &mfn), 0);
+    TAP_EQ(mfn.v, first.v);
+    TAP_EQ(hv_backing_map(&arena->backing, host, 0, HV_EXTENT_SIZE), 0);
+    TAP_EQ(hv_heap_alloc_extent(heap, 1, &mfn), 0);
+    TAP_OK(conserved(2 * HV_EXTENT_FRAMES));
+    hv_arena_destroy(arena);
+}
+
 /* A frame that needs a scrub cannot be had by its number, whoever asks as whom. */
 static void test_scrub_before_assign(void)
 {
@@ -357,6 +385,7 @@ int main(int argc, char **argv)
         {"heap.dies", test_dies},
         {"heap.no-leak", test_no_leak},
         {"heap.trim", test_trim},
+        {"heap.host-without-memory", test_host_without_memory},
         {"heap.scrub-before-assign", test_scrub_before_assign},
         {"heap.reuse-flushes", test_reuse_flushes},
         {"heap.conserve", test_conserve},

@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 
 #include <signal.h>
+#include <sys/mman.h>
 
 static struct fixture fixture;
 
@@ -314,6 +315,24 @@ static void fill_one(unsigned index, void *context)
     }
 }
 
+/* A fill that finds no host memory leaves the page as it was, to be tried again. */
+static void test_fill_without_memory(void)
+{
+    struct hv_leaf leaf;
+
+    TAP_OK(fixture_open(&fixture, 1, HV_EXTENT_FRAMES, NULL, NULL));
+    TAP_EQ(munmap(fixture.arena->base, HV_EXTENT_SIZE), 0);
+    TAP_EQ(hv_memory_fill(&fixture.memory, (hv_gfn){5}, &leaf), (uint64_t)-ENOMEM);
+    TAP_EQ(leaf.kind, HV_LEAF_UNPOPULATED);
+    TAP_EQ(fixture_info(&fixture).claimed_frames, HV_EXTENT_FRAMES);
+    TAP_EQ(hv_memory_copy(&fixture.memory, (hv_gpa){0}, &leaf, 8, HV_COPY_TO_GUEST),
+           (uint64_t)-ENOMEM);
+    TAP_EQ(hv_backing_map(&fixture.arena->backing, fixture.arena->base, 0, HV_EXTENT_SIZE), 0);
+    TAP_EQ(hv_memory_fill(&fixture.memory, (hv_gfn){5}, &leaf), 0);
+    TAP_EQ(leaf.kind, HV_LEAF_RAM);
+    fixture_close(&fixture);
+}
+
 /* Several vCPUs that touch one extent populate it once. */
 static void test_fill_once(void)
 {
@@ -343,6 +362,7 @@ int main(int argc, char **argv)
         {"mem.memory.relinquish-locks", test_relinquish_locks},
         {"mem.memory.dies", test_dies},
         {"mem.memory.fail-at-n", test_fail_at},
+        {"mem.memory.fill-without-memory", test_fill_without_memory},
         {"mem.memory.fill-once", test_fill_once},
     };
 
