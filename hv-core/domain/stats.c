@@ -162,6 +162,7 @@ static void add_timers(struct hv_stat_list *list, const struct hv_domain *domain
 
         hv_platform_get_timer(&domain->platform, i, &timer);
         hv_stat_add_text(list, timer.name, "timer.%u.name", i);
+        hv_stat_add_text(list, timer.policy, "timer.%u.policy", i);
         hv_stat_add(list, timer.vcpu, "timer.%u.vcpu", i);
         hv_stat_add(list, timer.irq, "timer.%u.irq", i);
         hv_stat_add(list, timer.period_ns, "timer.%u.period_ns", i);
@@ -169,7 +170,16 @@ static void add_timers(struct hv_stat_list *list, const struct hv_domain *domain
         hv_stat_add(list, timer.fired, "timer.%u.fired", i);
         hv_stat_add(list, timer.issued, "timer.%u.issued", i);
         hv_stat_add(list, timer.accepted, "timer.%u.accepted", i);
+        hv_stat_add(list, timer.merged, "timer.%u.merged", i);
+        hv_stat_add(list, timer.discarded, "timer.%u.discarded", i);
+        hv_stat_add(list, timer.masked_skips, "timer.%u.masked_skips", i);
+        hv_stat_add(list, timer.retargets, "timer.%u.retargets", i);
         hv_stat_add(list, timer.period_clamped, "timer.%u.period_clamped", i);
+        hv_stat_add(list, timer.late_p50, "timer.%u.late.p50", i);
+        hv_stat_add(list, timer.late_p99, "timer.%u.late.p99", i);
+        hv_stat_add(list, timer.late_max, "timer.%u.late.max", i);
+        hv_stat_add(list, timer.jitter_p50, "timer.%u.jitter.p50", i);
+        hv_stat_add(list, timer.jitter_p99, "timer.%u.jitter.p99", i);
     }
 }
 

@@ -56,7 +56,7 @@ static void acpi_settle_locked(struct hv_acpi *acpi) HV_REQUIRES(&acpi->lock)
     uint64_t wraps = acpi_ticks(acpi) / ACPI_TIMER_HALF;
 
     if (hv_vpt_expire(&acpi->timer)) {
-        hv_count(&acpi->timer.counters.issued, 1);
+        hv_vpt_issue(&acpi->timer);
     }
     if (wraps > acpi->timer_wraps) {
         acpi->status |= ACPI_PM1_TIMER;
@@ -303,6 +303,13 @@ void hv_acpi_press_power(struct hv_acpi *acpi)
     hv_lock_take(&acpi->lock);
     acpi->status |= ACPI_PM1_POWER_BUTTON;
     acpi_drive_locked(acpi);
+    hv_lock_drop(&acpi->lock);
+}
+
+void hv_acpi_accepted(struct hv_acpi *acpi)
+{
+    hv_lock_take(&acpi->lock);
+    hv_vpt_accept(&acpi->timer);
     hv_lock_drop(&acpi->lock);
 }
 

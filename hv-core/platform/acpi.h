@@ -69,6 +69,9 @@ void hv_acpi_reset(struct hv_acpi *acpi);
 /** The power button: the guest learns of it by an SCI, if it asked for one. Any thread. */
 void hv_acpi_press_power(struct hv_acpi *acpi);
 
+/** A vCPU has taken the SCI. No lock held. */
+void hv_acpi_accepted(struct hv_acpi *acpi);
+
 void hv_acpi_save(struct hv_acpi *acpi, struct hv_acpi_record *record_out);
 const char *hv_acpi_check(const struct hv_acpi_record *record);
 void hv_acpi_load(struct hv_acpi *acpi, const struct hv_acpi_record *record);

@@ -38,6 +38,8 @@ uint64_t hpet_counter(const struct hv_hpet *hpet);
 /* hpet-timer.c: the comparators. The HPET's lock is held (asserted; the annotation cannot see that
  * timer->hpet is the HPET at hand). */
 
+/** The wire that its interrupt takes; one without `set` when it is routed nowhere. */
+struct hv_irq_line hpet_timer_wire(const struct hv_hpet_timer *timer);
 /** Follow the counter: deliver what is due, move periodic comparators on. */
 void hpet_timer_settle_locked(struct hv_hpet_timer *timer);
 void hpet_timer_expired(void *context);

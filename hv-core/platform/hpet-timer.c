@@ -28,8 +28,7 @@ static uint64_t hpet_timer_bit(const struct hv_hpet_timer *timer)
     return HV_BIT(timer->index);
 }
 
-/* The wire that its interrupt takes; one without `set` when it is routed nowhere. */
-static struct hv_irq_line hpet_timer_wire(const struct hv_hpet_timer *timer)
+struct hv_irq_line hpet_timer_wire(const struct hv_hpet_timer *timer)
 {
     const struct hv_hpet *hpet = timer->hpet;
     struct hv_irq_line wire = hpet->pin;
@@ -74,18 +73,18 @@ void hpet_timer_drive_locked(struct hv_hpet_timer *timer)
 /* The interrupt itself; without its enable bit, only the status of a level-triggered one. */
 static void hpet_timer_fire_locked(struct hv_hpet_timer *timer)
 {
-    struct hv_vpt_counters *counters = &timer->vpt.counters;
-
     if (hpet_timer_level(timer)) {
-        if (timer->config & HPET_TIMER_INTERRUPT) {
-            hv_count(timer->asserted ? &counters->merged : &counters->issued, 1);
+        if ((timer->config & HPET_TIMER_INTERRUPT) && timer->asserted) {
+            hv_count(&timer->vpt.counters.merged, 1);
+        } else if (timer->config & HPET_TIMER_INTERRUPT) {
+            hv_vpt_issue(&timer->vpt);
         }
         timer->hpet->status |= hpet_timer_bit(timer);
         hpet_timer_drive_locked(timer);
     } else if (timer->config & HPET_TIMER_INTERRUPT) {
         struct hv_irq_line wire = hpet_timer_wire(timer);
 
-        hv_count(&counters->issued, 1);
+        hv_vpt_issue(&timer->vpt);
         hv_irq_line_pulse(&wire);
     }
 }

@@ -226,6 +226,23 @@ void hv_hpet_reset(struct hv_hpet *hpet)
     hv_lock_drop(&hpet->lock);
 }
 
+unsigned hv_hpet_gsi(struct hv_hpet *hpet, unsigned index)
+{
+    unsigned gsi;
+
+    hv_lock_take(&hpet->lock);
+    gsi = hpet_timer_wire(&hpet->timer[index]).number;
+    hv_lock_drop(&hpet->lock);
+    return gsi;
+}
+
+void hv_hpet_accepted(struct hv_hpet *hpet, unsigned index)
+{
+    hv_lock_take(&hpet->lock);
+    hv_vpt_accept(&hpet->timer[index].vpt);
+    hv_lock_drop(&hpet->lock);
+}
+
 void hv_hpet_save(struct hv_hpet *hpet, struct hv_hpet_record *record_out)
 {
     memset(record_out, 0, sizeof(*record_out));

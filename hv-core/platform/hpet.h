@@ -80,6 +80,11 @@ static inline bool hv_hpet_replaces_legacy(const struct hv_hpet *hpet)
     return hv_load_relaxed(&hpet->replaces);
 }
 
+/** The interrupt that timer @index raises now: an ISA interrupt or an I/O APIC pin. No lock held. */
+unsigned hv_hpet_gsi(struct hv_hpet *hpet, unsigned index);
+/** A vCPU has taken it. No lock held. */
+void hv_hpet_accepted(struct hv_hpet *hpet, unsigned index);
+
 void hv_hpet_save(struct hv_hpet *hpet, struct hv_hpet_record *record_out);
 const char *hv_hpet_check(const struct hv_hpet_record *record);
 void hv_hpet_load(struct hv_hpet *hpet, const struct hv_hpet_record *record);

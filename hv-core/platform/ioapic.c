@@ -108,6 +108,23 @@ void hv_ioapic_set(struct hv_ioapic *ioapic, unsigned pin, bool high)
     hv_lock_drop(&ioapic->lock);
 }
 
+int hv_ioapic_vector(struct hv_ioapic *ioapic, unsigned pin)
+{
+    uint64_t entry;
+
+    if (pin >= HV_IOAPIC_PINS) {
+        return -1;
+    }
+    hv_lock_take(&ioapic->lock);
+    entry = ioapic->entry[pin];
+    hv_lock_drop(&ioapic->lock);
+    if ((entry & IOAPIC_ENTRY_MASKED) ||
+        hv_bits(entry, IOAPIC_ENTRY_DELIVERY_SHIFT, 3) > HV_DELIVERY_LOWEST) {
+        return -1;
+    }
+    return (uint8_t)entry;
+}
+
 static void ioapic_eoi_locked(struct hv_ioapic *ioapic, uint8_t vector) HV_REQUIRES(&ioapic->lock)
 {
     hv_count(&ioapic->counters.eois, 1);

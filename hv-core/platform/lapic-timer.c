@@ -29,7 +29,7 @@ static void lapic_timer_tick_locked(struct hv_lapic *lapic) HV_REQUIRES(&lapic->
     } else if (lapic->irr[(lvt & LAPIC_LVT_VECTOR) / 32] & 1u << (lvt & 31)) {
         hv_count(&counters->merged, 1);
     } else {
-        hv_count(&counters->issued, 1);
+        hv_vpt_issue(&lapic->timer);
         lapic_request_locked(lapic, (uint8_t)lvt, false);
     }
 }

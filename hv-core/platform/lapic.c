@@ -204,7 +204,7 @@ int hv_lapic_acknowledge(struct hv_lapic *lapic)
         (void)lapic_vector_set(lapic->isr, (uint8_t)vector);
         hv_count(&lapic->counters.acknowledged, 1);
         if ((uint8_t)vector == (uint8_t)lapic->lvt[HV_LAPIC_LVT_TIMER]) {
-            hv_count(&lapic->timer.counters.accepted, 1);
+            hv_vpt_accept(&lapic->timer);
         }
     } else if (attention & LAPIC_ATTENTION_EXTINT) {
         lapic->extint_message = false;

@@ -152,6 +152,16 @@ uint8_t hv_pic_acknowledge(struct hv_pic *pic)
     return vector;
 }
 
+uint8_t hv_pic_vector(struct hv_pic *pic, unsigned irq)
+{
+    uint8_t vector;
+
+    hv_lock_take(&pic->lock);
+    vector = (uint8_t)(pic->chip[irq >> 3 & 1].vector_base | (irq & 7));
+    hv_lock_drop(&pic->lock);
+    return vector;
+}
+
 void hv_pic_set(struct hv_pic *pic, unsigned irq, bool high)
 {
     struct hv_pic_chip *chip = &pic->chip[irq >> 3 & 1];

@@ -82,6 +82,9 @@ void hv_pic_reset(struct hv_pic *pic);
 /** Drive pin @irq (0 to 15; 2 is the cascade and ignored). A device lock may be held. */
 void hv_pic_set(struct hv_pic *pic, unsigned irq, bool high);
 
+/** The vector that @irq is acknowledged with. */
+uint8_t hv_pic_vector(struct hv_pic *pic, unsigned irq);
+
 /**
  * The processor's acknowledge cycle: the vector of the most urgent request, which goes in service;
  * vector 7 of the chip that has withdrawn its request meanwhile (data sheet, "Interrupt sequence").

@@ -59,7 +59,7 @@ static void pit_settle_locked(struct hv_pit *pit, uint64_t now_ns) HV_REQUIRES(&
     if (!hv_vpt_expire(&pit->timer)) {
         return;
     }
-    hv_count(&pit->timer.counters.issued, 1);
+    hv_vpt_issue(&pit->timer);
     if (counter->mode == HV_PIT_MODE_TERMINAL_COUNT) {
         pit->irq_done = true;
         hv_irq_line_set(&pit->irq, true); /* until the next count or control word */
@@ -242,6 +242,13 @@ void hv_pit_reset(struct hv_pit *pit)
         };
     }
     pit_restart_locked(pit);
+    hv_lock_drop(&pit->lock);
+}
+
+void hv_pit_accepted(struct hv_pit *pit)
+{
+    hv_lock_take(&pit->lock);
+    hv_vpt_accept(&pit->timer);
     hv_lock_drop(&pit->lock);
 }
 

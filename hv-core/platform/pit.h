@@ -92,6 +92,9 @@ void hv_pit_finish(struct hv_pit *pit);
 /** Power-up state: no counter counts until it is programmed. */
 void hv_pit_reset(struct hv_pit *pit);
 
+/** A vCPU has taken IRQ 0. No lock held. */
+void hv_pit_accepted(struct hv_pit *pit);
+
 void hv_pit_save(struct hv_pit *pit, struct hv_pit_record *record_out);
 const char *hv_pit_check(const struct hv_pit_record *record);
 void hv_pit_load(struct hv_pit *pit, const struct hv_pit_record *record);

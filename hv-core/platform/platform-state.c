@@ -81,6 +81,11 @@ void hv_platform_get_timer(const struct hv_platform *platform, unsigned index,
         .masked_skips = hv_load_relaxed(&counters->masked_skips),
         .retargets = hv_load_relaxed(&counters->retargets),
         .period_clamped = hv_load_relaxed(&counters->period_clamped),
+        .late_p50 = hv_histogram_quantile(&vpt->late, 500000),
+        .late_p99 = hv_histogram_quantile(&vpt->late, 990000),
+        .late_max = hv_load_relaxed(&vpt->late.max_ns),
+        .jitter_p50 = hv_histogram_quantile(&vpt->jitter, 500000),
+        .jitter_p99 = hv_histogram_quantile(&vpt->jitter, 990000),
     };
     platform_describe(vpt, timer_out);
 }

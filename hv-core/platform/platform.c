@@ -280,6 +280,12 @@ static int platform_make_others(struct hv_platform *platform,
     return error;
 }
 
+static void platform_await(struct hv_platform *platform, struct hv_vpt *vpt)
+{
+    vpt->awaited = &platform->awaited;
+    vpt->awaited_bit = 1u << vpt->source;
+}
+
 int hv_platform_init(struct hv_platform *platform, const struct hv_platform_config *config)
 {
     int error;
@@ -296,6 +302,12 @@ int hv_platform_init(struct hv_platform *platform, const struct hv_platform_conf
     }
     if (!error) {
         error = platform_make_others(platform, config);
+    }
+    platform_await(platform, &platform->pit.timer);
+    platform_await(platform, &platform->rtc.periodic);
+    platform_await(platform, &platform->acpi.timer);
+    for (unsigned i = 0; i < HV_HPET_TIMERS; i++) {
+        platform_await(platform, &platform->hpet.timer[i].vpt);
     }
     if (error) {
         hv_platform_finish(platform);
@@ -341,9 +353,44 @@ void hv_platform_init_cpu(struct hv_platform *platform, unsigned vcpu)
     hv_lapic_init_signal(&platform->lapics.lapic[vcpu]);
 }
 
+/* Is @vector what global system interrupt @gsi comes as? */
+static bool platform_carries(struct hv_platform *platform, unsigned gsi, int vector)
+{
+    unsigned pin = gsi == PLATFORM_IRQ_TIMER ? PLATFORM_TIMER_PIN : gsi;
+
+    return hv_ioapic_vector(&platform->ioapic, pin) == vector ||
+           (gsi < HV_PIC_PINS && hv_pic_vector(&platform->pic, gsi) == vector);
+}
+
+/* A vCPU has taken @vector: were device timers waiting for that? */
+static void platform_accept(struct hv_platform *platform, uint32_t awaited, int vector)
+{
+    if ((awaited & 1u << HV_VPT_PIT) && platform_carries(platform, PLATFORM_IRQ_TIMER, vector)) {
+        hv_pit_accepted(&platform->pit);
+    }
+    if ((awaited & 1u << HV_VPT_RTC) && platform_carries(platform, PLATFORM_IRQ_RTC, vector)) {
+        hv_rtc_accepted(&platform->rtc);
+    }
+    if ((awaited & 1u << HV_VPT_PM) && platform_carries(platform, HV_ACPI_SCI, vector)) {
+        hv_acpi_accepted(&platform->acpi);
+    }
+    for (unsigned i = 0; i < HV_HPET_TIMERS; i++) {
+        if ((awaited & 1u << (HV_VPT_HPET0 + i)) &&
+            platform_carries(platform, hv_hpet_gsi(&platform->hpet, i), vector)) {
+            hv_hpet_accepted(&platform->hpet, i);
+        }
+    }
+}
+
 int hv_platform_interrupt_acknowledge(struct hv_platform *platform, unsigned vcpu)
 {
-    return hv_lapic_acknowledge(&platform->lapics.lapic[vcpu]);
+    int vector = hv_lapic_acknowledge(&platform->lapics.lapic[vcpu]);
+    uint32_t awaited = hv_load_relaxed(&platform->awaited);
+
+    if (HV_UNLIKELY(awaited) && vector >= 0) {
+        platform_accept(platform, awaited, vector);
+    }
+    return vector;
 }
 
 uint64_t hv_platform_cr8_read(struct hv_platform *platform, unsigned vcpu)

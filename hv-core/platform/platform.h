@@ -71,6 +71,8 @@ struct hv_platform {
     const struct hv_platform_ops *ops;
     void *ops_context;
     bool testing; /* fwcfg and testdev exist */
+    /* Atomic: a bit for each device timer that has issued a tick which is not accepted yet. */
+    _Atomic uint32_t awaited;
     struct hv_lapics lapics;
     struct hv_pic pic;
     struct hv_ioapic ioapic;
@@ -162,6 +164,8 @@ struct hv_platform_timer {
     bool armed;
     uint64_t period_ns, fired, issued, accepted, merged, discarded, masked_skips, retargets,
         period_clamped;
+    /* Acceptance after the due time, and its change from tick to tick, in ns. */
+    uint64_t late_p50, late_p99, late_max, jitter_p50, jitter_p99;
 };
 
 unsigned hv_platform_timers(const struct hv_platform *platform);

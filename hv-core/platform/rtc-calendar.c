@@ -131,12 +131,36 @@ static bool rtc_alarm_byte(uint8_t alarm, uint8_t present)
     return alarm >= RTC_DO_NOT_CARE || alarm == present;
 }
 
-/* Does the alarm match @second of a day? Compared as bytes, as the chip does. */
-static bool rtc_alarm_at(const uint8_t memory[HV_RTC_BYTES], uint32_t second)
+/*
+ * Does the alarm match @second of a day? Compared as bytes, as the chip does. Returns 0, or how many
+ * seconds later it is worth looking again: at the next hour, minute or second.
+ */
+static uint32_t rtc_alarm_in(const uint8_t memory[HV_RTC_BYTES], uint32_t second)
 {
-    return rtc_alarm_byte(memory[RTC_SECONDS_ALARM], rtc_encode(memory, second % 60)) &&
-           rtc_alarm_byte(memory[RTC_MINUTES_ALARM], rtc_encode(memory, second / 60 % 60)) &&
-           rtc_alarm_byte(memory[RTC_HOURS_ALARM], rtc_encode_hour(memory, second / 3600));
+    if (!rtc_alarm_byte(memory[RTC_HOURS_ALARM], rtc_encode_hour(memory, second / 3600))) {
+        return 3600 - second % 3600;
+    }
+    if (!rtc_alarm_byte(memory[RTC_MINUTES_ALARM], rtc_encode(memory, second / 60 % 60))) {
+        return 60 - second % 60;
+    }
+    return !rtc_alarm_byte(memory[RTC_SECONDS_ALARM], rtc_encode(memory, second % 60));
+}
+
+/* Does it match any of the @seconds that follow @before? */
+static bool rtc_alarm_passes(const uint8_t memory[HV_RTC_BYTES], uint32_t before, uint64_t seconds)
+{
+    /* A day shows every time of day: looking further finds nothing new. */
+    uint64_t look = seconds < SECONDS_PER_DAY ? seconds : SECONDS_PER_DAY;
+
+    for (uint64_t i = 1; i <= look;) {
+        uint32_t skip = rtc_alarm_in(memory, (uint32_t)((before + i) % SECONDS_PER_DAY));
+
+        if (skip == 0) {
+            return true;
+        }
+        i += skip;
+    }
+    return false;
 }
 
 bool rtc_calendar_advance(uint8_t memory[HV_RTC_BYTES], uint64_t seconds)
@@ -144,13 +168,8 @@ bool rtc_calendar_advance(uint8_t memory[HV_RTC_BYTES], uint64_t seconds)
     uint32_t before = rtc_second_of_day(memory);
     uint64_t after = before + seconds;
     uint64_t days = after / SECONDS_PER_DAY;
-    /* A day shows every time of day: looking further finds nothing new. */
-    uint32_t look = seconds < SECONDS_PER_DAY ? (uint32_t)seconds : SECONDS_PER_DAY;
-    bool alarm = false;
+    bool alarm = rtc_alarm_passes(memory, before, seconds);
 
-    for (uint32_t i = 1; i <= look && !alarm; i++) {
-        alarm = rtc_alarm_at(memory, (before + i) % SECONDS_PER_DAY);
-    }
     rtc_write_second_of_day(memory, (uint32_t)(after % SECONDS_PER_DAY));
     if (days > 0) {
         struct rtc_date date = rtc_read_date(memory);

@@ -80,8 +80,10 @@ static void rtc_settle_locked(struct hv_rtc *rtc, uint64_t now_ns) HV_REQUIRES(&
 
     (void)!hv_vpt_expire(&rtc->update);
     rtc_follow_locked(rtc, now_ns);
-    if (tick) {
-        hv_count(before ? &rtc->periodic.counters.merged : &rtc->periodic.counters.issued, 1);
+    if (tick && before) {
+        hv_count(&rtc->periodic.counters.merged, 1); /* register C has not been read */
+    } else if (tick) {
+        hv_vpt_issue(&rtc->periodic);
     }
     if (!before && rtc_interrupts(rtc)) {
         hv_irq_line_set(&rtc->irq, true);
@@ -267,6 +269,13 @@ void hv_rtc_reset(struct hv_rtc *rtc)
     rtc->memory[RTC_C] = 0;
     rtc_arm_locked(rtc);
     hv_irq_line_set(&rtc->irq, false);
+    hv_lock_drop(&rtc->lock);
+}
+
+void hv_rtc_accepted(struct hv_rtc *rtc)
+{
+    hv_lock_take(&rtc->lock);
+    hv_vpt_accept(&rtc->periodic);
     hv_lock_drop(&rtc->lock);
 }
 

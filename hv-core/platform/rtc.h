@@ -55,6 +55,9 @@ void hv_rtc_finish(struct hv_rtc *rtc);
 /** RESET pin: interrupts off; time and memory stay (data sheet, "RESET"). */
 void hv_rtc_reset(struct hv_rtc *rtc);
 
+/** A vCPU has taken IRQ 8. No lock held. */
+void hv_rtc_accepted(struct hv_rtc *rtc);
+
 void hv_rtc_save(struct hv_rtc *rtc, struct hv_rtc_record *record_out);
 const char *hv_rtc_check(const struct hv_rtc_record *record);
 void hv_rtc_load(struct hv_rtc *rtc, const struct hv_rtc_record *record);

@@ -119,6 +119,7 @@ bool hv_vpt_expire(struct hv_vpt *vpt)
     if (hv_ns_before(now, vpt->due)) {
         return false;
     }
+    vpt->tick_due = vpt->due;
     if (hv_load_relaxed(&vpt->period_ns) == 0) {
         hv_store_relaxed(&vpt->running, false);
         hv_count(&vpt->counters.fired, 1);
@@ -130,6 +131,39 @@ bool hv_vpt_expire(struct hv_vpt *vpt)
     hv_count(&vpt->counters.merged, passed - due);
     vpt_arm_point(vpt, passed + 1);
     return true;
+}
+
+void hv_vpt_issue(struct hv_vpt *vpt)
+{
+    hv_count(&vpt->counters.issued, 1);
+    if (!vpt->awaits) {
+        vpt->awaits = true;
+        vpt->awaited_due = vpt->tick_due;
+        if (vpt->awaited) {
+            hv_or_seq(vpt->awaited, vpt->awaited_bit);
+        }
+    }
+}
+
+void hv_vpt_accept(struct hv_vpt *vpt)
+{
+    uint64_t late;
+
+    if (!vpt->awaits) {
+        return;
+    }
+    vpt->awaits = false;
+    if (vpt->awaited) {
+        hv_and_seq(vpt->awaited, ~vpt->awaited_bit);
+    }
+    late = hv_clock_now(vpt->clock).v - vpt->awaited_due.v;
+    hv_histogram_record(&vpt->late, late);
+    if (hv_load_relaxed(&vpt->counters.accepted) > 0) {
+        hv_histogram_record(&vpt->jitter,
+                            late > vpt->last_late ? late - vpt->last_late : vpt->last_late - late);
+    }
+    vpt->last_late = late;
+    hv_count(&vpt->counters.accepted, 1);
 }
 
 uint64_t hv_vpt_remaining_ns(const struct hv_vpt *vpt)

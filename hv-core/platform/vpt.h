@@ -16,11 +16,16 @@
  * become one late tick, and the next comes on the grid. It keeps, over each timer,
  *
  *     fired == issued + merged + masked_skips
+ *     issued >= accepted
+ *
+ * A tick is issued when its interrupt is raised, and accepted when a vCPU takes that interrupt; how
+ * long after its due time that was is recorded, and by how much it differs from the tick before.
  *
  * Periods below 100 µs are clamped, counted, and logged once (decisions D12: periodic only).
  */
 #pragma once
 
+#include "base/histogram.h"
 #include "base/log.h"
 #include "time/timer.h"
 
@@ -57,7 +62,15 @@ struct hv_vpt {
     uint64_t origin_ns;    /* periodic: tick k is due at origin + k * period (modulo 2^64) */
     uint64_t period_ticks; /* of @hz */
     uint32_t hz;
+    hv_ns tick_due;     /* of the tick hv_vpt_expire() told of last */
+    bool awaits;        /* an issued tick is not accepted yet */
+    hv_ns awaited_due;  /* of the earliest of those */
+    uint64_t last_late; /* of the tick accepted last, in ns */
     struct hv_vpt_counters counters;
+    struct hv_histogram late, jitter;
+    /* Set at creation, may be NULL: a word that has @awaited_bit set while `awaits` is. */
+    _Atomic uint32_t *awaited;
+    uint32_t awaited_bit;
     struct hv_log_limit log;
 };
 
@@ -91,6 +104,11 @@ void hv_vpt_stop(struct hv_vpt *vpt);
  * for, and the next one of a periodic timer is armed. False for a callback of a previous life.
  */
 HV_MUST_CHECK bool hv_vpt_expire(struct hv_vpt *vpt);
+
+/** The tick's interrupt has been raised. Device lock held. */
+void hv_vpt_issue(struct hv_vpt *vpt);
+/** A vCPU has taken an interrupt that may be an issued tick's. Device lock held. */
+void hv_vpt_accept(struct hv_vpt *vpt);
 
 /** Time to the next expiry in ns (UINT64_MAX when stopped). Device lock held. */
 uint64_t hv_vpt_remaining_ns(const struct hv_vpt *vpt);

@@ -77,6 +77,77 @@ static void test_statistics(void)
     }
 }
 
+/* A tick is accepted by the vCPU that takes its vector, however it is routed. */
+static void test_acceptance(void)
+{
+    static const struct {
+        const char *name;
+        uint16_t pic_mask; /* slave, master */
+        unsigned pin;
+        unsigned timer; /* number in the statistics */
+    } rows[] = {
+        {"PIT by the 8259A", 0xfffe, 0, 0},        {"PIT by the I/O APIC", 0xffff, 2, 0},
+        {"RTC by the 8259A", 0xfefb, 0, 1},        {"RTC by the I/O APIC", 0xffff, 8, 1},
+        {"HPET 2 by the I/O APIC", 0xffff, 21, 5},
+    };
+
+    for (size_t i = 0; i < HV_ARRAY_LEN(rows); i++) {
+        struct rig *rig = rig_new();
+        struct hv_platform_timer timer;
+        uint64_t period_ns;
+
+        rig_apic_enable(rig, 0);
+        for (unsigned chip = 0; chip < 2; chip++) {
+            uint16_t port = chip ? 0xa0 : 0x20;
+
+            rig_outb(rig, port, 0x11);
+            rig_outb(rig, port + 1, chip ? 0x38 : 0x30);
+            rig_outb(rig, port + 1, chip ? 0x02 : 0x04);
+            rig_outb(rig, port + 1, 0x03);
+            rig_outb(rig, port + 1, (uint8_t)(rows[i].pic_mask >> (chip ? 8 : 0)));
+        }
+        if (rows[i].pin) {
+            rig_ioapic_write(rig, rows[i].pin, 0x55);
+        }
+        rig_outb(rig, 0x43, 0x34);
+        rig_outb(rig, 0x40, 0xa9);
+        rig_outb(rig, 0x40, 0x04);
+        rig_outb(rig, 0x70, 0x0b);
+        rig_outb(rig, 0x71, 0x42);
+        rig_mmio_write(rig, HV_HPET_BASE + 0x10, 8, 1);
+        rig_mmio_write(rig, HV_HPET_BASE + 0x140, 8, 0x4c | 21 << 9);
+        rig_mmio_write(rig, HV_HPET_BASE + 0x148, 8, 100000);
+        hv_platform_get_timer(&rig->platform, rows[i].timer, &timer);
+        period_ns = timer.period_ns;
+        /* Three ticks, taken a tenth, two tenths and three tenths of a period late. */
+        rig_advance(rig,
+                    hv_vpt_remaining_ns(rows[i].timer == 0   ? &rig->platform.pit.timer
+                                        : rows[i].timer == 1 ? &rig->platform.rtc.periodic
+                                                             : &rig->platform.hpet.timer[2].vpt));
+        for (unsigned tick = 1; tick <= 3; tick++) {
+            rig_advance(rig, period_ns / 10 * tick);
+            TAP_EQ(rig_take(rig, 0), rows[i].pin ? 0x55 : rows[i].timer ? 0x38 : 0x30);
+            rig_eoi(rig, 0);
+            rig_outb(rig, 0x70, 0x0c);
+            rig_inb(rig, 0x71);
+            if (tick < 3) {
+                rig_advance(rig, period_ns - period_ns / 10 * tick);
+            }
+        }
+        hv_platform_get_timer(&rig->platform, rows[i].timer, &timer);
+        TAP_EQ(timer.accepted, 3);
+        TAP_EQ(timer.issued, 3);
+        TAP_OK(timer.late_max >= period_ns / 10 * 3 - 3 &&
+               timer.late_max <= period_ns / 10 * 3 + 3);
+        TAP_OK(timer.late_p50 >= period_ns / 10 * 2 - 3 &&
+               timer.late_p50 < period_ns / 10 * 2 * 33 / 32 + 3);
+        TAP_OK(timer.jitter_p99 >= period_ns / 10 - 3 &&
+               timer.jitter_p99 <= period_ns / 10 * 33 / 32 + 3);
+        hv_platform_get_timer(&rig->platform, rows[i].timer == 0, &timer);
+        TAP_EQ(timer.accepted, 0);
+    }
+}
+
 /* ISA interrupts reach both controllers, interrupt 0 at pin 2; the guest masks one of them. */
 static void test_wiring(void)
 {
@@ -307,6 +378,7 @@ int main(int argc, char **argv)
         {"platform.platform.failed-init", test_failed_init},
         {"platform.platform.layout", test_layout},
         {"platform.platform.statistics", test_statistics},
+        {"platform.platform.acceptance", test_acceptance},
         {"platform.platform.wiring", test_wiring},
         {"platform.platform.reset", test_reset},
         {"platform.platform.record", test_record},
