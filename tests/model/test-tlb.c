@@ -46,6 +46,7 @@ struct model {
     struct guest *guest;
     struct hv_engine_vcpu *vcpu;
     struct hv_cpu *cpu;
+    unsigned global_per_cent; /* of the shared half's pages */
     unsigned space;
     unsigned hot;
     bool hot_shared, hot_large;
@@ -70,14 +71,14 @@ static uint64_t pattern(uint64_t gpa)
     return 0x5a00000000000000 | gpa;
 }
 
-static uint64_t random_entry(bool shared)
+static uint64_t random_entry(const struct model *model, bool shared)
 {
     uint64_t data = DATA + pick(DATA_PAGES) * HV_PAGE_SIZE;
     uint64_t entry = data | (chance(90) ? PTE_P : 0);
 
     entry |= chance(70) ? PTE_RW : 0;
     entry |= chance(shared ? 20 : 85) ? PTE_US : 0;
-    entry |= shared && chance(60) ? PTE_G : 0;
+    entry |= shared && chance(model->global_per_cent) ? PTE_G : 0;
     entry |= chance(20) ? PTE_NX : 0;
     entry |= chance(30) ? PTE_A : 0;
     entry |= chance(30) ? PTE_D : 0;
@@ -166,7 +167,7 @@ static void change_page(struct model *model)
     uint64_t address = PT(space) + index * 8;
     uint64_t old = guest_peek(model->guest, address, 8);
 
-    guest_poke(model->guest, address, 8, random_entry(shared));
+    guest_poke(model->guest, address, 8, random_entry(model, shared));
     if (!shared && space != model->space) {
         distrust(model, space);
     } else if (!(old & PTE_P) && chance(50)) {
@@ -187,7 +188,7 @@ static void change_large(struct model *model)
     unsigned space = shared ? SHARED : (unsigned)pick(SPACES);
     uint64_t address = PD(space) + 8;
     uint64_t old = guest_peek(model->guest, address, 8);
-    uint64_t entry = (random_entry(shared) & ~PTE_ADDR) | PTE_PS;
+    uint64_t entry = (random_entry(model, shared) & ~PTE_ADDR) | PTE_PS;
 
     entry |= LARGE + pick(LARGE_PAGES) * 2 * HV_MIB;
     if (chance(30)) {
@@ -380,7 +381,7 @@ static void fetch(struct model *model, uint64_t gva)
     int result = 0;
 
     if (jump->known && jump->page == soft_tlb_page(gva) &&
-        jump->generation == vcpu->fetch_generation && jump->user == user) {
+        jump->generation == vcpu->fetch_generation[gva >> 63] && jump->user == user) {
         model->jumps++;
         TAP_EQ(wanted, 0);
         TAP_EQ(jump->gpa, soft_tlb_page(wanted_gpa));
@@ -393,8 +394,8 @@ static void fetch(struct model *model, uint64_t gva)
     check_fault(model, result, wanted, &fault);
     if (!wanted) {
         TAP_EQ(gpa.v, wanted_gpa);
-        *jump = (struct jump){soft_tlb_page(gva), vcpu->fetch_generation, soft_tlb_page(gpa.v),
-                              user, true};
+        *jump = (struct jump){soft_tlb_page(gva), vcpu->fetch_generation[gva >> 63],
+                              soft_tlb_page(gpa.v), user, true};
     }
 }
 
@@ -434,14 +435,19 @@ static void init_space(struct model *model, unsigned space)
     guest_poke(guest, PDPT(space), 8, PD(space) | PTE_TABLE);
     guest_poke(guest, PD(space), 8, PT(space) | PTE_TABLE);
     for (unsigned i = 0; i < HV_ARRAY_LEN(page_index); i++) {
-        guest_poke(guest, PT(space) + page_index[i] * 8, 8, random_entry(space == SHARED));
+        guest_poke(guest, PT(space) + page_index[i] * 8, 8, random_entry(model, space == SHARED));
     }
 }
 
-static void run(uint16_t last_id)
+static void run(uint16_t last_id, unsigned global_per_cent)
 {
     struct guest *guest = guest_create();
-    struct model model = {.guest = guest, .vcpu = &guest->vcpu[0], .cpu = &guest->cpu[0]};
+    struct model model = {
+        .guest = guest,
+        .vcpu = &guest->vcpu[0],
+        .cpu = &guest->cpu[0],
+        .global_per_cent = global_per_cent,
+    };
 
     for (unsigned space = 0; space <= SHARED; space++) {
         init_space(&model, space);
@@ -485,12 +491,18 @@ static void run(uint16_t last_id)
 
 static void test_all_ids(void)
 {
-    run((uint16_t)SOFT_TLB_ID_MASK);
+    run((uint16_t)SOFT_TLB_ID_MASK, 60);
 }
 
 static void test_few_ids(void)
 {
-    run(6);
+    run(6, 60);
+}
+
+/* As kernels are: changes of address space leave the upper half's fetches alone. */
+static void test_global_kernel(void)
+{
+    run((uint16_t)SOFT_TLB_ID_MASK, 100);
 }
 
 int main(int argc, char **argv)
@@ -498,6 +510,7 @@ int main(int argc, char **argv)
     static const struct tap_case cases[] = {
         {"model.tlb.all-ids", test_all_ids},
         {"model.tlb.few-ids", test_few_ids},
+        {"model.tlb.global-kernel", test_global_kernel},
     };
     return tap_run(argc, argv, cases, HV_ARRAY_LEN(cases));
 }

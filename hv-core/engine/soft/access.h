@@ -81,7 +81,7 @@ HV_MUST_CHECK int soft_page_span(struct hv_engine_vcpu *vcpu, uint64_t gva, enum
  * Translate a fetch: guest physical of @gva and the host address of its byte, good up to the end of
  * its page and the next edge of a block. Where no memory answers, the bytes are all ones.
  *
- * Whoever keeps a translation under vcpu->fetch_generation has got it from here, or from
+ * Whoever keeps a translation under vcpu->fetch_generation[gva >> 63] has got it from here, or from
  * soft_tlb_lookup_fetch(), in that generation.
  */
 HV_MUST_CHECK int soft_fetch_page(struct hv_engine_vcpu *vcpu, uint64_t gva, hv_gpa *gpa_out,

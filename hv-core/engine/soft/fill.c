@@ -306,6 +306,7 @@ int soft_fetch_page(struct hv_engine_vcpu *vcpu, uint64_t gva, hv_gpa *gpa_out,
         entry.tag = soft_tlb_page(gva);
         entry.addend = found.gpa.v - gva;
         enter(vcpu, vcpu->mode, SOFT_TLB_EXEC, gva, entry, &found);
+        soft_tlb_note_fetch(vcpu, gva, found.global);
     }
 
     leaf = look_up(vcpu, found.gpa);

@@ -41,7 +41,7 @@ void soft_jump_put(struct hv_engine_vcpu *vcpu, uint64_t rip, const struct soft_
     struct soft_jump *jump = soft_jump_slot(vcpu->jumps, rip);
 
     jump->rip = rip;
-    jump->stamp = vcpu->stamp;
+    jump->stamp = vcpu->stamp[rip >> 63];
     jump->uop = uop;
 }
 

@@ -5,15 +5,15 @@
  *
  *   entry   rip | stamp = (fetch_generation, key) | first micro-operation
  *
- * An entry counts only while the vCPU's stamp is the one it was made under, so that a changed
- * translation or mode needs no sweep; a block that was taken out since is recognised by the label of
+ * An entry counts only while the vCPU's stamp for its half of addresses is the one it was made
+ * under, so that a changed translation or mode needs no sweep; a block that was taken out since is recognised by the label of
  * its first micro-operation.
  */
 #pragma once
 
 #include "engine/soft/uop.h"
 
-#define SOFT_JUMPS 4096u
+#define SOFT_JUMPS       4096u
 /* No vCPU has this stamp: the generation would have to wrap. */
 #define SOFT_STAMP_NEVER UINT64_MAX
 
@@ -66,7 +66,9 @@ const struct soft_uop *soft_jump_link(struct hv_engine_vcpu *vcpu, uint64_t rip,
 /** The stamp of the present fetch_generation and key. */
 static inline void soft_jump_restamp(struct hv_engine_vcpu *vcpu)
 {
-    vcpu->stamp = vcpu->fetch_generation << SOFT_KEY_BITS | vcpu->key;
+    for (unsigned half = 0; half < 2; half++) {
+        vcpu->stamp[half] = vcpu->fetch_generation[half] << SOFT_KEY_BITS | vcpu->key;
+    }
 }
 
 /** Derive key and stamp from the vCPU's registers, and the TLB's view. */

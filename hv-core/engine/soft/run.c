@@ -190,7 +190,7 @@ static int find_block(struct hv_engine_vcpu *vcpu, const struct soft_uop **uop_o
     uint64_t rip = vcpu->cpu->rip;
     const struct soft_jump *jump = soft_jump_slot(vcpu->jumps, rip);
 
-    if (jump->rip == rip && jump->stamp == vcpu->stamp) {
+    if (jump->rip == rip && jump->stamp == vcpu->stamp[rip >> 63]) {
         *uop_out = jump->uop;
         return 0;
     }

@@ -60,6 +60,7 @@ struct soft_tlb_table_page {
 struct soft_tlb_space {
     uint16_t pcid;
     uint16_t id;
+    uint64_t fetch_generation; /* of the lower half, when it is current again; 0: a new one */
 };
 
 struct soft_tlbs {
@@ -72,6 +73,7 @@ struct soft_tlbs {
     uint16_t last_id; /* 2,047; less in tests */
     uint16_t pcid;    /* current */
     unsigned next_space;
+    unsigned current_space;
     struct soft_tlb_space space[SOFT_TLB_SPACES];
     uint32_t window;
 
@@ -82,9 +84,13 @@ struct soft_tlbs {
     struct soft_tlb_global global_fetch;
     struct soft_tlb_table_page table_page[SOFT_TLB_TABLE_PAGES];
 
-    /* Pages whose fetch translation was used under the present fetch_generation may have left the
-     * tables since: a hashed set of them, for soft_tlb_flush_page(). */
-    uint64_t fetch_gone[SOFT_TLB_GONE_WORDS];
+    uint64_t last_generation; /* given out for either half */
+    /* A page of the upper half was fetched that is not global: changes of address space concern
+     * that half, too. */
+    bool upper_private;
+    /* Pages, by half, whose fetch translation was used under a generation that is still good and
+     * that may have left the tables since: hashed sets of them, for soft_tlb_flush_page(). */
+    uint64_t fetch_gone[2][SOFT_TLB_GONE_WORDS];
 };
 
 static inline uint64_t soft_tlb_page(uint64_t gva)
@@ -162,6 +168,9 @@ void soft_tlb_offer(struct hv_engine_vcpu *vcpu, enum soft_tlb_mode mode, enum s
 /** Enter what soft_tlb_insert() was given in the level of global pages, too. Never SLOW. */
 void soft_tlb_insert_global(struct hv_engine_vcpu *vcpu, enum soft_tlb_mode mode,
                             enum soft_tlb_kind kind, struct soft_tlb_entry entry);
+
+/** A walk for a fetch met a page: whose it is decides what outlives a change of address space. */
+void soft_tlb_note_fetch(struct hv_engine_vcpu *vcpu, uint64_t gva, bool global);
 
 /** A walk met a large page: INVLPG in it must drop all pieces. */
 void soft_tlb_note_large(struct hv_engine_vcpu *vcpu, uint64_t gva, uint64_t page_size,

@@ -40,13 +40,18 @@ static uint16_t current_pcid(const struct hv_cpu *cpu)
     return (cpu->cr4 & HV_CR4_PCIDE) ? (uint16_t)(cpu->cr3 & 0xfff) : 0;
 }
 
+static unsigned half_of(uint64_t gva)
+{
+    return (unsigned)(gva >> 63);
+}
+
 /* A slot of the fetch_gone set. */
 static uint64_t *gone_word(struct soft_tlbs *tlbs, uint64_t page, uint64_t *bit_out)
 {
     uint64_t hash = (page >> HV_PAGE_SHIFT) * UINT64_C(0x9e3779b97f4a7c15) >> 53;
 
     *bit_out = HV_BIT(hash % 64);
-    return &tlbs->fetch_gone[hash / 64];
+    return &tlbs->fetch_gone[half_of(page)][hash / 64];
 }
 
 static void note_fetch_gone(struct soft_tlbs *tlbs, uint64_t tag)
@@ -65,10 +70,43 @@ static bool fetch_is_gone(struct soft_tlbs *tlbs, uint64_t page)
     return *gone_word(tlbs, page, &bit) & bit;
 }
 
+/* A new generation of the lower half for the current space; others keep theirs. */
+static void void_lower(struct hv_engine_vcpu *vcpu)
+{
+    struct soft_tlbs *tlbs = vcpu->tlbs;
+
+    vcpu->fetch_generation[0] = ++tlbs->last_generation;
+    tlbs->space[tlbs->current_space].fetch_generation = vcpu->fetch_generation[0];
+}
+
+static void void_upper(struct hv_engine_vcpu *vcpu)
+{
+    struct soft_tlbs *tlbs = vcpu->tlbs;
+
+    vcpu->fetch_generation[1] = ++tlbs->last_generation;
+    memset(tlbs->fetch_gone[1], 0, sizeof(tlbs->fetch_gone[1]));
+}
+
+/* New generations of a half for all spaces. */
+static void void_half(struct hv_engine_vcpu *vcpu, unsigned half)
+{
+    struct soft_tlbs *tlbs = vcpu->tlbs;
+
+    if (half) {
+        void_upper(vcpu);
+        return;
+    }
+    for (unsigned i = 0; i < SOFT_TLB_SPACES; i++) {
+        tlbs->space[i].fetch_generation = 0;
+    }
+    memset(tlbs->fetch_gone[0], 0, sizeof(tlbs->fetch_gone[0]));
+    void_lower(vcpu);
+}
+
 static void void_fetches(struct hv_engine_vcpu *vcpu)
 {
-    vcpu->fetch_generation++;
-    memset(vcpu->tlbs->fetch_gone, 0, sizeof(vcpu->tlbs->fetch_gone));
+    void_half(vcpu, 0);
+    void_half(vcpu, 1);
 }
 
 static struct soft_tlb_table *table_of(struct soft_tlbs *tlbs, enum soft_tlb_mode mode,
@@ -128,7 +166,7 @@ static void clear_tables(struct hv_engine_vcpu *vcpu)
     choose_view(vcpu);
 }
 
-/* Give the current PCID an id under which nothing is known. */
+/* Give the current PCID an id under which nothing is known. Its fetches are as good as before. */
 static void take_id(struct hv_engine_vcpu *vcpu)
 {
     struct soft_tlbs *tlbs = vcpu->tlbs;
@@ -141,7 +179,12 @@ static void take_id(struct hv_engine_vcpu *vcpu)
     if (slot == NO_SPACE) {
         slot = tlbs->next_space++ % SOFT_TLB_SPACES;
     }
-    tlbs->space[slot] = (struct soft_tlb_space){.pcid = tlbs->pcid, .id = tlbs->next_id};
+    tlbs->current_space = slot;
+    tlbs->space[slot] = (struct soft_tlb_space){
+        .pcid = tlbs->pcid,
+        .id = tlbs->next_id,
+        .fetch_generation = vcpu->fetch_generation[0],
+    };
     vcpu->tlb_id = tlbs->next_id;
     tlbs->next_id++;
     tlbs->window++;
@@ -302,6 +345,13 @@ void soft_tlb_insert_global(struct hv_engine_vcpu *vcpu, enum soft_tlb_mode mode
                            entry.tag, right_of(mode, kind), tlbs->global_generation, entry.addend);
 }
 
+void soft_tlb_note_fetch(struct hv_engine_vcpu *vcpu, uint64_t gva, bool global)
+{
+    if (half_of(gva) && !global) {
+        vcpu->tlbs->upper_private = true;
+    }
+}
+
 void soft_tlb_note_large(struct hv_engine_vcpu *vcpu, uint64_t gva, uint64_t page_size, bool global)
 {
     struct soft_tlbs *tlbs = vcpu->tlbs;
@@ -313,6 +363,7 @@ void soft_tlb_flush_all(struct hv_engine_vcpu *vcpu)
 {
     drop_everything(vcpu);
     void_fetches(vcpu);
+    vcpu->tlbs->upper_private = false;
 }
 
 void soft_tlb_flush_holder(struct hv_engine_vcpu *vcpu)
@@ -327,7 +378,11 @@ void soft_tlb_flush_non_global(struct hv_engine_vcpu *vcpu)
     forget_spaces(tlbs);
     soft_tlb_large_reset(&tlbs->large_local);
     take_id(vcpu);
-    void_fetches(vcpu);
+    void_half(vcpu, 0);
+    if (tlbs->upper_private) {
+        void_upper(vcpu);
+        tlbs->upper_private = false;
+    }
 }
 
 void soft_tlb_flush_page(struct hv_engine_vcpu *vcpu, hv_gva gva)
@@ -354,7 +409,7 @@ void soft_tlb_flush_page(struct hv_engine_vcpu *vcpu, hv_gva gva)
     soft_tlb_global_drop_page(&tlbs->global_data, page);
     soft_tlb_global_drop_page(&tlbs->global_fetch, page);
     if (fetched) {
-        void_fetches(vcpu);
+        void_half(vcpu, half_of(page));
     }
 }
 
@@ -365,7 +420,10 @@ void soft_tlb_flush_pcid(struct hv_engine_vcpu *vcpu, uint16_t pcid)
 
     if (pcid == tlbs->pcid) {
         take_id(vcpu);
-        void_fetches(vcpu);
+        void_lower(vcpu);
+        if (tlbs->upper_private) {
+            void_upper(vcpu);
+        }
         return;
     }
     slot = find_space(tlbs, pcid);
@@ -380,12 +438,21 @@ void soft_tlb_switch_pcid(struct hv_engine_vcpu *vcpu, uint16_t pcid, bool keep)
     unsigned slot = keep ? find_space(tlbs, pcid) : NO_SPACE;
 
     tlbs->pcid = pcid;
-    if (slot != NO_SPACE) {
-        vcpu->tlb_id = tlbs->space[slot].id;
-    } else {
+    if (slot == NO_SPACE) {
         take_id(vcpu);
+        void_lower(vcpu);
+    } else {
+        tlbs->current_space = slot;
+        vcpu->tlb_id = tlbs->space[slot].id;
+        vcpu->fetch_generation[0] = tlbs->space[slot].fetch_generation;
+        if (!vcpu->fetch_generation[0]) {
+            void_lower(vcpu);
+        }
     }
-    void_fetches(vcpu);
+    /* What was fetched of the upper half may be another space's only when it is not global. */
+    if (tlbs->upper_private) {
+        void_upper(vcpu);
+    }
 }
 
 void soft_tlb_drop_writes(struct hv_engine_vcpu *vcpu)

@@ -85,12 +85,13 @@ struct hv_engine_vcpu {
     struct hv_doorbell *bell;
     int64_t insns_left; /* of the budget; counts down by block */
     enum soft_tlb_mode mode;
-    /* Bumped whenever a cached translation of a fetch may have become wrong: guards chains and
-     * jump-cache entries that cross pages. */
-    uint64_t fetch_generation;
+    /* Changed whenever a cached translation of a fetch may have become wrong: guards chains and
+     * jump-cache entries that cross pages. By bit 63 of the linear address: in the upper half a
+     * kernel's global pages outlive changes of address space. */
+    uint64_t fetch_generation[2];
 
     /* fetch_generation and key together: what an entry of the jump cache must say. */
-    uint64_t stamp;
+    uint64_t stamp[2];
     struct soft_jump_cache *jumps;
     uint32_t key;     /* enum soft_key: the present mode */
     uint32_t pauses;  /* since the last burst or exit */

@@ -228,11 +228,11 @@ static void test_ids_run_out(void)
 
     vcpu->tlbs->last_id = 9;
     for (unsigned i = 0; i < 100; i++) {
-        generation = vcpu->fetch_generation;
+        generation = vcpu->fetch_generation[0];
         TAP_EQ(walks(vcpu, SCRATCH), 1);
         soft_tlb_flush_non_global(vcpu);
         TAP_OK(vcpu->tlb_id >= 1 && vcpu->tlb_id <= 9);
-        TAP_OK(vcpu->fetch_generation > generation);
+        TAP_OK(vcpu->fetch_generation[0] > generation);
         TAP_OK(!known(vcpu, SOFT_TLB_READ, SCRATCH));
     }
     /* A space that is kept while the ids run out loses its entries and its id, and is not given
@@ -326,32 +326,35 @@ static void test_fetch_generation(void)
 {
     struct guest *guest = guest_with_pcids();
     struct hv_engine_vcpu *vcpu = &guest->vcpu[0];
+    const uint64_t *now = &vcpu->fetch_generation[0];
     uint64_t before;
 
     TAP_EQ(fetch(vcpu, SCRATCH), 0);
     TAP_EQ(walks(vcpu, SCRATCH + HV_PAGE_SIZE), 1);
-    before = vcpu->fetch_generation;
+    before = *now;
     soft_tlb_flush_page(vcpu, (hv_gva){SCRATCH + HV_PAGE_SIZE}); /* data */
-    TAP_EQ(vcpu->fetch_generation, before);
-    soft_serve(vcpu,
-               HV_REQUEST_FLUSH | HV_REQUEST_EPOCH); /* other hosts pages, same translations */
-    TAP_EQ(vcpu->fetch_generation, before);
+    TAP_EQ(*now, before);
+    soft_serve(vcpu, HV_REQUEST_FLUSH | HV_REQUEST_EPOCH); /* other host pages, same translations */
+    TAP_EQ(*now, before);
     guest_set_cpl(guest, 3);
     guest_set_cpl(guest, 0);
-    TAP_EQ(vcpu->fetch_generation, before);
+    TAP_EQ(*now, before);
     /* The page was fetched before the flush, in this generation. */
     soft_tlb_flush_page(vcpu, (hv_gva){SCRATCH});
-    TAP_EQ(vcpu->fetch_generation, before + 1);
+    TAP_OK(*now > before);
+    before = *now;
     soft_tlb_flush_page(vcpu, (hv_gva){SCRATCH});
-    TAP_EQ(vcpu->fetch_generation, before + 1);
-    soft_tlb_flush_non_global(vcpu);
-    soft_tlb_flush_all(vcpu);
-    soft_tlb_switch_pcid(vcpu, 1, true);
-    TAP_EQ(vcpu->fetch_generation, before + 4);
+    TAP_EQ(*now, before);
+    soft_tlb_flush_pcid(vcpu, 7); /* another */
+    TAP_EQ(*now, before);
     soft_tlb_flush_pcid(vcpu, 0);
-    TAP_EQ(vcpu->fetch_generation, before + 4);
-    soft_tlb_flush_pcid(vcpu, 1);
-    TAP_EQ(vcpu->fetch_generation, before + 5);
+    TAP_OK(*now > before);
+    before = *now;
+    soft_tlb_flush_non_global(vcpu);
+    TAP_OK(*now > before);
+    before = *now;
+    soft_tlb_flush_all(vcpu);
+    TAP_OK(*now > before);
 
     /* Fetched, then pushed out of table and victims by others of its index. */
     guest_poke(guest, GUEST_PD + 8, 8, GUEST_PT | PTE_TABLE);
@@ -359,19 +362,124 @@ static void test_fetch_generation(void)
     for (uint64_t i = 1; i <= SOFT_TLB_VICTIMS + 4; i++) {
         TAP_EQ(fetch(vcpu, SCRATCH + i * SOFT_TLB_ENTRIES_MIN * HV_PAGE_SIZE), 0);
     }
-    before = vcpu->fetch_generation;
+    before = *now;
     soft_tlb_flush_page(vcpu, (hv_gva){SCRATCH});
-    TAP_EQ(vcpu->fetch_generation, before + 1);
+    TAP_OK(*now > before);
 
     /* Fetched, then gone with everything when the ids ran out by flushes that void no fetch. */
     vcpu->tlbs->last_id = 9;
     TAP_EQ(fetch(vcpu, SCRATCH), 0);
-    before = vcpu->fetch_generation;
+    before = *now;
     for (unsigned i = 0; i < 10; i++) {
         soft_serve(vcpu, HV_REQUEST_FLUSH);
     }
     soft_tlb_flush_page(vcpu, (hv_gva){SCRATCH});
-    TAP_OK(vcpu->fetch_generation > before);
+    TAP_OK(*now > before);
+    guest_destroy(guest);
+}
+
+/* What an address space fetched is good again when it comes back, unless a flush reached it. */
+static void test_fetch_generation_of_spaces(void)
+{
+    struct guest *guest = guest_with_pcids();
+    struct hv_engine_vcpu *vcpu = &guest->vcpu[0];
+    const uint64_t *now = &vcpu->fetch_generation[0];
+    uint64_t first, second;
+
+    TAP_EQ(fetch(vcpu, SCRATCH), 0);
+    first = *now;
+    soft_tlb_switch_pcid(vcpu, 1, true);
+    TAP_EQ(fetch(vcpu, SCRATCH), 0);
+    second = *now;
+    TAP_OK(second != first);
+    soft_tlb_switch_pcid(vcpu, 0, true);
+    TAP_EQ(*now, first);
+    soft_tlb_switch_pcid(vcpu, 1, true);
+    TAP_EQ(*now, second);
+    /* INVPCID of the other, CR3 written without bit 63. */
+    soft_tlb_flush_pcid(vcpu, 0);
+    soft_tlb_switch_pcid(vcpu, 0, true);
+    TAP_OK(*now > second);
+    first = *now;
+    soft_tlb_switch_pcid(vcpu, 1, false);
+    TAP_OK(*now > first);
+    second = *now;
+    /* INVLPG here of what was fetched there, its entry long gone: it may be global. */
+    soft_tlb_switch_pcid(vcpu, 0, true);
+    TAP_EQ(fetch(vcpu, SCRATCH), 0);
+    soft_tlb_switch_pcid(vcpu, 1, true);
+    soft_tlb_switch_pcid(vcpu, 2, true);
+    soft_tlb_switch_pcid(vcpu, 1, true);
+    soft_tlb_flush_page(vcpu, (hv_gva){SCRATCH});
+    TAP_OK(*now > second);
+    second = *now;
+    /* No two of them are of one generation, and each keeps its new one. */
+    soft_tlb_switch_pcid(vcpu, 0, true);
+    TAP_OK(*now != first && *now > second);
+    first = *now;
+    soft_tlb_switch_pcid(vcpu, 2, true);
+    TAP_OK(*now > first);
+    soft_tlb_switch_pcid(vcpu, 1, true);
+    TAP_EQ(*now, second);
+    soft_tlb_switch_pcid(vcpu, 0, true);
+    TAP_EQ(*now, first);
+    guest_destroy(guest);
+}
+
+#define UPPER UINT64_C(0xffff800000000000)
+
+/* A kernel's global pages outlive changes of address space, others of the upper half do not. */
+static void test_fetch_generation_of_kernel(void)
+{
+    struct guest *guest = guest_with_pcids();
+    struct hv_engine_vcpu *vcpu = &guest->vcpu[0];
+    const uint64_t *now = &vcpu->fetch_generation[1];
+    uint64_t before;
+
+    guest_poke(guest, GUEST_PML4 + 256 * 8, 8, GUEST_PDPT | PTE_TABLE);
+    guest_map(guest, SCRATCH, SCRATCH | PTE_TABLE | PTE_G);
+    soft_tlb_flush_all(vcpu);
+    before = *now;
+    TAP_EQ(fetch(vcpu, UPPER + SCRATCH), 0);
+    TAP_EQ(fetch(vcpu, SCRATCH + HV_PAGE_SIZE), 0);
+    soft_tlb_switch_pcid(vcpu, 1, true);
+    soft_tlb_switch_pcid(vcpu, 0, false);
+    soft_tlb_flush_pcid(vcpu, 0);
+    soft_tlb_flush_non_global(vcpu);
+    soft_tlb_flush_page(vcpu, (hv_gva){SCRATCH + HV_PAGE_SIZE});
+    TAP_EQ(*now, before);
+    soft_tlb_flush_page(vcpu, (hv_gva){UPPER + SCRATCH});
+    TAP_OK(*now > before);
+
+    /* Fetched, pushed out, and the other half's fetches voided meanwhile. */
+    guest_poke(guest, GUEST_PD + 8, 8, GUEST_PT | PTE_TABLE);
+    TAP_EQ(fetch(vcpu, UPPER + SCRATCH), 0);
+    for (uint64_t i = 1; i <= SOFT_TLB_VICTIMS + 4; i++) {
+        TAP_EQ(fetch(vcpu, SCRATCH + i * SOFT_TLB_ENTRIES_MIN * HV_PAGE_SIZE), 0);
+    }
+    soft_tlb_flush_non_global(vcpu);
+    before = *now;
+    soft_tlb_flush_page(vcpu, (hv_gva){UPPER + SCRATCH});
+    TAP_OK(*now > before);
+
+    /* One page that is not global concerns all changes, until all such pages are forgotten. */
+    TAP_EQ(fetch(vcpu, UPPER + SCRATCH + HV_PAGE_SIZE), 0);
+    for (unsigned i = 0; i < 3; i++) {
+        before = *now;
+        soft_tlb_switch_pcid(vcpu, (uint16_t)i, true);
+        TAP_OK(*now > before);
+        before = *now;
+        soft_tlb_flush_pcid(vcpu, (uint16_t)i);
+        TAP_OK(*now > before);
+    }
+    before = *now;
+    soft_tlb_flush_non_global(vcpu);
+    TAP_OK(*now > before);
+    before = *now;
+    soft_tlb_flush_non_global(vcpu);
+    TAP_EQ(*now, before);
+    soft_tlb_flush_all(vcpu);
+    TAP_OK(*now > before);
     guest_destroy(guest);
 }
 
@@ -471,6 +579,8 @@ int main(int argc, char **argv)
         {"engine.tlb.large-pages", test_large_pages},
         {"engine.tlb.modes", test_modes},
         {"engine.tlb.fetch-generation", test_fetch_generation},
+        {"engine.tlb.fetch-generation-of-spaces", test_fetch_generation_of_spaces},
+        {"engine.tlb.fetch-generation-of-kernel", test_fetch_generation_of_kernel},
         {"engine.tlb.epoch", test_epoch},
         {"engine.tlb.flush-clock", test_flush_clock},
         {"engine.tlb.table-moves", test_table_moves},
