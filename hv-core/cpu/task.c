@@ -218,8 +218,11 @@ static void commit(struct hv_cpu *cpu, const struct hv_access *access,
         cpu->slot[i] = is32 ? state->registers[i]
                             : (cpu->slot[i] & UINT32_MAX & ~UINT64_C(0xffff)) | state->registers[i];
     }
+    /* Virtual-8086 segments need no descriptor; the others wait for enter(). */
     for (unsigned i = 0; i < HV_SEG_COUNT; i++) {
-        struct hv_segment value = hv_segment_null((uint16_t)state->segments[i]);
+        uint16_t selector = (uint16_t)state->segments[i];
+        struct hv_segment value =
+            hv_cpu_v86(cpu) ? hv_segment_v86(selector) : hv_segment_null(selector);
 
         hv_segment_set(cpu, (enum hv_seg)i, &value);
     }
@@ -311,13 +314,7 @@ static int enter(struct hv_cpu *cpu, const struct hv_access *access,
     if (result) {
         return result;
     }
-    if (hv_cpu_v86(cpu)) {
-        for (unsigned i = 0; i < HV_SEG_COUNT; i++) {
-            struct hv_segment value = hv_segment_v86(cpu->seg[i].selector);
-
-            hv_segment_set(cpu, (enum hv_seg)i, &value);
-        }
-    } else {
+    if (!hv_cpu_v86(cpu)) {
         result = enter_segments(cpu, access, task->ext, fault_out);
         if (result) {
             return result;

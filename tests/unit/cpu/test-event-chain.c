@@ -172,6 +172,21 @@ static void test_stack_rights(void)
     TAP_OK(cpu.rflags & HV_RFLAGS_AC);
 }
 
+/* A conforming handler on an IST stack still runs in ring 3, and writes there as ring 3. */
+static void test_stack_rights_of_ring3(void)
+{
+    machine_start(MACHINE_LONG);
+    machine_ring(3, true);
+    put_gdt(SPARE, get_gdt(CODE64_0) | (uint64_t)HV_SEG_ATTR_EXPAND_DOWN << 40);
+    put_idt(0x30, HV_SYSTEM_INTERRUPT_GATE, 3, SPARE, HANDLER, 1);
+    page_bits(STACK_IST1 - 8, 0, 4);
+    TAP_OK(faulted(deliver(HV_EVENT_SOFTWARE, 0x30, 0x8002), HV_VECTOR_PF, 7));
+    page_bits(STACK_IST1 - 8, 4, 0);
+    TAP_EQ(deliver(HV_EVENT_SOFTWARE, 0x30, 0x8002), 0);
+    TAP_EQ(cpu.cpl, 3);
+    TAP_EQ(cpu.slot[HV_REG_RSP], STACK_IST1 - 40);
+}
+
 static void test_tables_are_implicit(void)
 {
     machine_start(MACHINE_LONG);
@@ -369,6 +384,7 @@ int main(int argc, char **argv)
         {"cpu.event-chain.external-bit-long", test_external_bit_long},
         {"cpu.event-chain.triple-fault", test_triple_fault},
         {"cpu.event-chain.stack-rights", test_stack_rights},
+        {"cpu.event-chain.stack-rights-of-ring3", test_stack_rights_of_ring3},
         {"cpu.event-chain.tables-are-implicit", test_tables_are_implicit},
         {"cpu.event-chain.nmi-blocking", test_nmi_blocking},
         {"cpu.event-chain.poll-interrupt", test_poll_interrupt},

@@ -227,6 +227,10 @@ static void test_inner_stack_refusals(void)
             return;
         }
     }
+    flat_poke(&flat, AT_TSS + 8, 2, DATA0);
+    cpu.seg[HV_SEG_TR].limit = 9; /* SS0 is the last that counts */
+    TAP_EQ(deliver(HV_EVENT_SOFTWARE, 0x30, 0), 0);
+    machine_ring(3, false);
     cpu.seg[HV_SEG_TR].limit = 8;
     TAP_OK(faulted(deliver(HV_EVENT_SOFTWARE, 0x30, 0), HV_VECTOR_TS, SEL_TSS));
 }

@@ -245,13 +245,28 @@ static void test_platform(void)
            (uint64_t)-EAGAIN);
 }
 
+/* XSS is there with XSAVES, and no supervisor component is. */
+static void test_xss(void)
+{
+    start();
+    policy.features |= HV_BIT(HV_FEATURE_XSAVES);
+    TAP_OK(takes(0xda0, 0));
+    TAP_EQ(reads(0xda0), 0);
+    TAP_OK(refuses_write(0xda0, HV_BIT(8)));
+}
+
 int main(int argc, char **argv)
 {
     static const struct tap_case cases[] = {
-        {"cpu.msr.plain", test_plain},         {"cpu.msr.present", test_present},
-        {"cpu.msr.read-only", test_read_only}, {"cpu.msr.efer", test_efer},
-        {"cpu.msr.bases", test_bases},         {"cpu.msr.tsc", test_tsc},
-        {"cpu.msr.apic-base", test_apic_base}, {"cpu.msr.platform", test_platform},
+        {"cpu.msr.plain", test_plain},
+        {"cpu.msr.present", test_present},
+        {"cpu.msr.read-only", test_read_only},
+        {"cpu.msr.efer", test_efer},
+        {"cpu.msr.bases", test_bases},
+        {"cpu.msr.tsc", test_tsc},
+        {"cpu.msr.apic-base", test_apic_base},
+        {"cpu.msr.platform", test_platform},
+        {"cpu.msr.xss", test_xss},
     };
 
     return tap_run(argc, argv, cases, HV_ARRAY_LEN(cases));

@@ -280,6 +280,20 @@ static void test_impossible(void)
     }
 }
 
+/* The largest values that are still possible. */
+static void test_limits(void)
+{
+    const char *field = NULL;
+
+    machine_start(MACHINE_REAL);
+    cpu.rip = UINT32_MAX;
+    cpu.seg[HV_SEG_DS].limit = 0xfffff;
+    cpu.seg[HV_SEG_ES].base = UINT32_MAX;
+    cpu.cr3 = HV_BIT(46) - 1;
+    hv_cpu_save(&cpu, &record);
+    TAP_EQ(hv_cpu_load(&cpu, &record, &field), 0);
+}
+
 static void test_pdptes(void)
 {
     const char *field = NULL;
@@ -324,8 +338,8 @@ int main(int argc, char **argv)
 {
     static const struct tap_case cases[] = {
         {"cpu.save.round-trip", test_round_trip}, {"cpu.save.reset-state", test_reset_state},
-        {"cpu.save.impossible", test_impossible}, {"cpu.save.pdptes", test_pdptes},
-        {"cpu.save.any-bit", test_any_bit},
+        {"cpu.save.impossible", test_impossible}, {"cpu.save.limits", test_limits},
+        {"cpu.save.pdptes", test_pdptes},         {"cpu.save.any-bit", test_any_bit},
     };
 
     return tap_run(argc, argv, cases, HV_ARRAY_LEN(cases));

@@ -240,6 +240,7 @@ static void test_refused_after(void)
     } rows[] = {
         {"LDT", 0x60, DATA0, HV_VECTOR_TS, DATA0},
         {"LDT in the LDT", 0x60, 0xc, HV_VECTOR_TS, 0xc},
+        {"LDT beyond the GDT", 0x60, 0x100, HV_VECTOR_TS, 0x100},
         {"null CS", 0x48 + 4 * HV_SEG_CS, 0, HV_VECTOR_TS, 0},
         {"CS data", 0x48 + 4 * HV_SEG_CS, DATA0, HV_VECTOR_TS, DATA0},
         {"CS absent", 0x48 + 4 * HV_SEG_CS, ABSENT_CODE0, HV_VECTOR_NP, ABSENT_CODE0},
