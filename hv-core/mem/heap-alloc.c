@@ -10,6 +10,7 @@
 
 #include "base/assert.h"
 #include "base/bits.h"
+#include "sync/race.h"
 
 /* One step of a scrub: what a worker does between two looks at what else is to be done. */
 #define SCRUB_STEP (512 * HV_KIB)
@@ -66,6 +67,7 @@ int hv_heap_make_ready(struct hv_heap *heap, uint32_t extent, enum hv_extent_sta
         hv_heap_give_extent(heap, extent, was);
         return -ENOMEM;
     }
+    HV_RACE("heap.extent.moving");
     /* Before the scrub: a mapper's last stores must not come after it. */
     hv_heap_flush_reused(heap, heap->extents[extent].stamp);
     heap->extents[extent].stamp = 0;
@@ -75,7 +77,10 @@ int hv_heap_make_ready(struct hv_heap *heap, uint32_t extent, enum hv_extent_sta
     return 0;
 }
 
-/* Any free whole extent, ready; when the host has no memory for a returned one, one that has. */
+/*
+ * Any free whole extent, ready; when the host has no memory for a returned one, one that has.
+ * -EAGAIN when no list has one, -ENOMEM when the host has no memory.
+ */
 static int take_ready_extent(struct hv_heap *heap, unsigned home, uint32_t *extent_out)
 {
     enum hv_extent_state was = HV_EXTENT_STATE_CLEAN;
@@ -83,13 +88,31 @@ static int take_ready_extent(struct hv_heap *heap, unsigned home, uint32_t *exte
 
     *extent_out = extent;
     if (extent == HV_EXTENT_NIL) {
-        return -ENOMEM;
+        return -EAGAIN;
     }
     if (hv_heap_make_ready(heap, extent, was) == 0) {
         return 0;
     }
     *extent_out = hv_heap_take_backed_extent(heap, home, &was);
     return *extent_out == HV_EXTENT_NIL ? -ENOMEM : hv_heap_make_ready(heap, *extent_out, was);
+}
+
+static int search_extent(struct hv_heap *heap, unsigned home, uint32_t *extent_out)
+{
+    int err = take_ready_extent(heap, home, extent_out);
+
+    while (err == -EAGAIN) {
+        struct hv_heap_search search;
+
+        hv_heap_search_begin(heap, &search);
+        err = take_ready_extent(heap, home, extent_out);
+        if (err != -EAGAIN) {
+            hv_heap_search_end(heap);
+        } else if (!hv_heap_search_again(heap, &search)) {
+            err = -ENOMEM;
+        }
+    }
+    return err;
 }
 
 int hv_heap_alloc_extent(struct hv_heap *heap, uint16_t owner, hv_mfn *first_out)
@@ -99,12 +122,11 @@ int hv_heap_alloc_extent(struct hv_heap *heap, uint16_t owner, hv_mfn *first_out
 
     hv_lock_check_wait(HV_RANK_FLUSH_WAIT, "allocation of an extent");
     *first_out = HV_MFN_NONE;
-    err = take_ready_extent(heap, hv_heap_home(heap, owner), &extent);
+    err = search_extent(heap, hv_heap_home(heap, owner), &extent);
     if (err) {
         return err;
     }
-    /* Nobody else finds it: it is in no list and its frames are not allocated. */
-    heap->extents[extent].state = HV_EXTENT_STATE_OWNED;
+    hv_heap_own_extent(heap, extent);
     *first_out = hv_extent_first(extent);
     for (uint64_t i = 0; i < HV_EXTENT_FRAMES; i++) {
         hv_frame_assign(hv_arena_frame(heap->arena, (hv_mfn){first_out->v + i}), owner);
@@ -167,6 +189,7 @@ static hv_mfn take_frame(struct hv_heap *heap, unsigned home, uint64_t *stamp_ou
         hv_lock_take(&shard->lock);
         mfn = take_frame_locked(heap, shard, stamp_out);
         hv_lock_drop(&shard->lock);
+        HV_RACE("heap.frame.shard");
     }
     return mfn;
 }
@@ -191,20 +214,42 @@ static int split_extent(struct hv_heap *heap, unsigned home, hv_mfn *mfn_out)
     return 0;
 }
 
+/* A frame of a split extent, or of one to split. Errors as take_ready_extent(). */
+static int take_or_split(struct hv_heap *heap, unsigned home, hv_mfn *mfn_out, uint64_t *stamp_out)
+{
+    *stamp_out = 0;
+    *mfn_out = take_frame(heap, home, stamp_out);
+    return mfn_out->v != HV_MFN_NONE.v ? 0 : split_extent(heap, home, mfn_out);
+}
+
+static int search_frame(struct hv_heap *heap, unsigned home, hv_mfn *mfn_out, uint64_t *stamp_out)
+{
+    int err = take_or_split(heap, home, mfn_out, stamp_out);
+
+    while (err == -EAGAIN) {
+        struct hv_heap_search search;
+
+        hv_heap_search_begin(heap, &search);
+        err = take_or_split(heap, home, mfn_out, stamp_out);
+        if (err != -EAGAIN) {
+            hv_heap_search_end(heap);
+        } else if (!hv_heap_search_again(heap, &search)) {
+            err = -ENOMEM;
+        }
+    }
+    return err;
+}
+
 int hv_heap_alloc_frame(struct hv_heap *heap, uint16_t owner, hv_mfn *mfn_out)
 {
-    unsigned home = hv_heap_home(heap, owner);
-    uint64_t stamp = 0;
     struct hv_frame *frame;
+    uint64_t stamp;
     int err;
 
     hv_lock_check_wait(HV_RANK_FLUSH_WAIT, "allocation of a frame");
-    *mfn_out = take_frame(heap, home, &stamp);
-    if (mfn_out->v == HV_MFN_NONE.v) {
-        err = split_extent(heap, home, mfn_out);
-        if (err) {
-            return err;
-        }
+    err = search_frame(heap, hv_heap_home(heap, owner), mfn_out, &stamp);
+    if (err) {
+        return err;
     }
     frame = hv_arena_frame(heap->arena, *mfn_out);
     hv_heap_flush_reused(heap, stamp);

@@ -49,6 +49,7 @@ int hv_heap_free_extent(struct hv_heap *heap, hv_mfn first, uint16_t owner)
     extent->stamp = hv_flush_clock(&heap->arena->holders);
     hv_shard_insert_locked(heap, index, HV_EXTENT_STATE_DIRTY);
     hv_lock_drop(&shard->lock);
+    hv_heap_note_return(heap);
     hv_heap_unclaim(heap, HV_EXTENT_FRAMES);
     return 0;
 }
@@ -96,6 +97,7 @@ static void free_run(struct hv_heap *heap, const hv_mfn *frames, size_t count)
                            extent->free == HV_EXTENT_FRAMES ? HV_EXTENT_STATE_DIRTY
                                                             : HV_EXTENT_STATE_SPLIT);
     hv_lock_drop(&shard->lock);
+    hv_heap_note_return(heap);
     hv_heap_unclaim(heap, count);
 }
 

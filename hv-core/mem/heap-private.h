@@ -15,7 +15,9 @@
  *   (2) the shard of an extent changes only while it is MOVING, in the hands of one thread;
  *   (3) `unclaimed` is the free frames less those claimed: it falls by a claim, rises by a free, and
  *       an allocation out of a claim leaves it alone;
- *   (4) only MOVING extents are scrubbed, populated or returned, with no lock held.
+ *   (4) who holds a claim finds memory: a search of all lists that found none is repeated while
+ *       something came back since it began or is still moving (hv_heap_search_again());
+ *   (5) only MOVING extents are scrubbed, populated or returned, with no lock held.
  */
 #pragma once
 
@@ -66,6 +68,9 @@ struct hv_heap {
     struct hv_shard *shards;
     /* Atomic. */
     HV_ALIGNED(HV_CACHE_LINE) _Atomic uint64_t unclaimed;
+    _Atomic uint64_t returns;         /* how often frames or extents came into a list */
+    _Atomic uint32_t moving;          /* extents taken out of a list, neither owned nor back yet */
+    struct hv_event settled;          /* one fewer is moving */
     struct hv_flush_counters flushes; /* of reuse */
 };
 
@@ -91,6 +96,29 @@ uint32_t hv_heap_take_backed_extent(struct hv_heap *heap, unsigned home,
                                     enum hv_extent_state *was_out);
 /** Put a MOVING extent into a list. */
 void hv_heap_give_extent(struct hv_heap *heap, uint32_t extent, enum hv_extent_state state);
+/** A MOVING extent has an owner now. */
+void hv_heap_own_extent(struct hv_heap *heap, uint32_t extent);
+
+/**
+ * A search of the lists, each under its own lock, can miss what moves from one to another, and what
+ * another thread splits or returns is in none. Begin, search, and ask whether to search again.
+ */
+struct hv_heap_search {
+    uint64_t returns;
+    uint32_t ticket;
+};
+void hv_heap_search_begin(struct hv_heap *heap, struct hv_heap_search *search);
+/** It found nothing. True to begin again, after a wait when that is needed; false: there is none. */
+HV_MUST_CHECK bool hv_heap_search_again(struct hv_heap *heap, const struct hv_heap_search *search);
+/** It found something. */
+void hv_heap_search_end(struct hv_heap *heap);
+
+/** Something came into a list; before `unclaimed` rises. */
+static inline void hv_heap_note_return(struct hv_heap *heap)
+{
+    /* Pairs with hv_heap_search_again(). */
+    hv_add_seq(&heap->returns, 1);
+}
 
 /** A MOVING extent: make it zero and backed by host memory. -ENOMEM: it is back in its list. */
 HV_MUST_CHECK int hv_heap_make_ready(struct hv_heap *heap, uint32_t extent,

@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "mem/heap-private.h"
+#include "sync/race.h"
 
 /* The first shards' worth of extents each, so that a small arena has no empty shard. */
 static unsigned shards_for(uint32_t extents)
@@ -61,6 +62,7 @@ int hv_heap_create(struct hv_arena *arena, struct hv_heap **heap_out)
     for (unsigned i = 0; i < heap->shard_count; i++) {
         shard_init(&heap->shards[i], i);
     }
+    hv_event_init(&heap->settled);
     deal_extents(heap);
     hv_store_relaxed(&heap->unclaimed, arena->frame_count);
     *heap_out = heap;
@@ -154,8 +156,11 @@ static uint32_t take_of_lists(struct hv_heap *heap, unsigned home,
         }
         if (index != HV_EXTENT_NIL) {
             hv_shard_remove_locked(heap, index);
+            /* Under the lock: who finds the list without it finds it moving. */
+            hv_add_seq(&heap->moving, 1);
         }
         hv_lock_drop(&shard->lock);
+        HV_RACE("heap.take.shard");
         if (index != HV_EXTENT_NIL) {
             heap->extents[index].shard = (uint16_t)home;
             return index;
@@ -186,6 +191,13 @@ uint32_t hv_heap_take_backed_extent(struct hv_heap *heap, unsigned home,
     return take_of_lists(heap, home, lists, HV_ARRAY_LEN(lists), was_out);
 }
 
+static void moved(struct hv_heap *heap)
+{
+    /* Pairs with hv_heap_search_again(). */
+    hv_sub_seq(&heap->moving, 1);
+    hv_event_signal(&heap->settled);
+}
+
 void hv_heap_give_extent(struct hv_heap *heap, uint32_t extent, enum hv_extent_state state)
 {
     struct hv_shard *shard = &heap->shards[heap->extents[extent].shard];
@@ -193,6 +205,39 @@ void hv_heap_give_extent(struct hv_heap *heap, uint32_t extent, enum hv_extent_s
     hv_lock_take(&shard->lock);
     hv_shard_insert_locked(heap, extent, state);
     hv_lock_drop(&shard->lock);
+    hv_heap_note_return(heap);
+    moved(heap);
+}
+
+void hv_heap_own_extent(struct hv_heap *heap, uint32_t extent)
+{
+    heap->extents[extent].state = HV_EXTENT_STATE_OWNED;
+    moved(heap);
+}
+
+void hv_heap_search_begin(struct hv_heap *heap, struct hv_heap_search *search)
+{
+    search->ticket = hv_event_listen(&heap->settled);
+    search->returns = hv_load_seq(&heap->returns);
+}
+
+bool hv_heap_search_again(struct hv_heap *heap, const struct hv_heap_search *search)
+{
+    /* In this order: what moved during the search came back before it stopped moving. */
+    bool moving = hv_load_seq(&heap->moving) > 0;
+    bool again = hv_load_seq(&heap->returns) != search->returns;
+
+    if (moving && !again) {
+        hv_event_wait(&heap->settled, search->ticket, HV_NS_NEVER);
+        return true;
+    }
+    hv_event_cancel(&heap->settled);
+    return again;
+}
+
+void hv_heap_search_end(struct hv_heap *heap)
+{
+    hv_event_cancel(&heap->settled);
 }
 
 int hv_heap_claim(struct hv_heap *heap, uint64_t frames)

@@ -47,16 +47,21 @@ static _Thread_local struct {
     uint64_t rng;
 } race_thread;
 
+/* The stop where the thread is parked, if it is, before one that it has yet to reach: so a script
+ * can place the next stop before it releases this one. */
 static struct stop *find(unsigned thread, const char *point)
 {
+    struct stop *found = NULL;
+
     for (unsigned i = 0; i < STOPS_MAX; i++) {
         struct stop *stop = &race.stops[i];
 
-        if (stop->point && stop->thread == thread && strcmp(stop->point, point) == 0) {
-            return stop;
+        if (stop->point && stop->thread == thread && strcmp(stop->point, point) == 0 &&
+            (!found || stop->parked)) {
+            found = stop;
         }
     }
-    return NULL;
+    return found;
 }
 
 static void park_if_told(const char *point)

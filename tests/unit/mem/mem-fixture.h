@@ -16,6 +16,15 @@
 
 #define FAKE_PAGES 2048u
 
+/* Release builds have no race points: a script cannot be played. */
+static inline bool skip_script(void)
+{
+    if (!HV_CONFIG_RACE_POINTS) {
+        tap_skip("this build has no race points");
+    }
+    return !HV_CONFIG_RACE_POINTS;
+}
+
 /* A vCPU: its TLB knows for each guest page whether it may be written, and as which frame. */
 struct fake_vcpu {
     struct hv_memory *memory;

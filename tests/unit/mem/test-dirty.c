@@ -89,6 +89,9 @@ static void test_waits_for_notes(void)
     uint64_t seen[HV_EXTENT_FRAMES / 64] = {0};
     struct threads both;
 
+    if (skip_script()) {
+        return;
+    }
     TAP_OK(fixture_open(&fixture, 2, HV_EXTENT_FRAMES, NULL, NULL));
     TAP_EQ(hv_dirty_start(&fixture.memory), 0);
     hv_store_seq(&round_done, 0);

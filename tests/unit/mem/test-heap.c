@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Extents and single frames: nothing is lost, nothing is handed out dirty, claims hold. */
 #include "lib/threads.h"
+#include "sync/race.h"
 #include "unit/mem/mem-fixture.h"
 
 #include <signal.h>
@@ -339,6 +340,107 @@ static void test_conserve(void)
     hv_arena_destroy(arena);
 }
 
+static hv_mfn taken[2];
+static int taken_err[2];
+
+static void take_body(unsigned index, void *context)
+{
+    const uint16_t *owner = context;
+
+    hv_race_name_thread(index + 1);
+    if (index == 1 && !hv_race_await(1, "heap.extent.moving")) {
+        return;
+    }
+    taken_err[index] = hv_heap_alloc_frame(heap, owner[index], &taken[index]);
+}
+
+/* The last extent is in the hands of one who splits it for a single frame: who has a claim on
+ * another waits for it instead of being told that there is none. */
+static void test_claim_waits_for_split(void)
+{
+    static const uint16_t owners[2] = {1, 2};
+    struct threads takers;
+
+    if (skip_script()) {
+        return;
+    }
+    TAP_OK(open_arena(HV_BACKING_KIND_ANON, 1));
+    TAP_EQ(hv_heap_claim(heap, 2), 0);
+    hv_race_begin();
+    hv_race_stop(1, "heap.extent.moving", 0);
+    threads_start(&takers, 2, take_body, (void *)owners);
+    TAP_AWAIT(hv_load_seq(&heap->settled.waiters) == 1);
+    hv_race_end();
+    threads_join(&takers);
+    TAP_EQ(taken_err[0], 0);
+    TAP_EQ(taken_err[1], 0);
+    TAP_OK(taken[0].v != taken[1].v);
+    TAP_OK(conserved(2));
+    TAP_EQ(hv_load_seq(&heap->moving), 0);
+    hv_arena_destroy(arena);
+}
+
+static void search_body(unsigned index, void *context)
+{
+    (void)context;
+    hv_race_name_thread(index + 1);
+    taken_err[0] = hv_heap_alloc_frame(heap, 0, &taken[0]);
+}
+
+/* Free @gone and have @owner, whose home has the only other free frame, take that. */
+static bool move_free_frame(hv_mfn gone, uint16_t owner, hv_mfn expected)
+{
+    hv_mfn mfn;
+
+    hv_frame_put(arena, gone);
+    return hv_heap_claim(heap, 1) == 0 && hv_heap_alloc_frame(heap, owner, &mfn) == 0 &&
+           mfn.v == expected.v;
+}
+
+/* Let the searcher look at one more shard. */
+static bool next_shard(void)
+{
+    hv_race_stop(1, "heap.frame.shard", 0);
+    hv_race_release(1, "heap.frame.shard");
+    return hv_race_await(1, "heap.frame.shard");
+}
+
+/*
+ * There is always one free frame, but while the searcher looks at one shard it is in the other, for
+ * two whole searches. Its claim says that there is one, so it goes on.
+ */
+static void test_claim_finds_what_moved(void)
+{
+    struct threads searcher;
+    hv_mfn first[2];
+
+    if (skip_script()) {
+        return;
+    }
+    TAP_OK(open_arena(HV_BACKING_KIND_ANON, 2));
+    TAP_EQ(heap->shard_count, 2);
+    TAP_EQ(hv_heap_claim(heap, 2 * HV_EXTENT_FRAMES), 0);
+    TAP_EQ(hv_heap_alloc_extent(heap, 0, &first[0]), 0);
+    TAP_EQ(hv_heap_alloc_extent(heap, 1, &first[1]), 0);
+    hv_frame_put(arena, first[1]);
+    TAP_EQ(hv_heap_claim(heap, 1), 0);
+    hv_race_begin();
+    hv_race_stop(1, "heap.frame.shard", 0);
+    threads_start(&searcher, 1, search_body, NULL);
+    TAP_OK(hv_race_await(1, "heap.frame.shard")); /* after shard 0 */
+    TAP_OK(move_free_frame(first[0], 1, first[1]));
+    TAP_OK(next_shard()); /* after shard 1 */
+    TAP_OK(move_free_frame(first[1], 0, first[0]));
+    TAP_OK(next_shard()); /* after shard 0 again */
+    TAP_OK(move_free_frame(first[0], 1, first[1]));
+    hv_race_end();
+    threads_join(&searcher);
+    TAP_EQ(taken_err[0], 0);
+    TAP_EQ(taken[0].v, first[0].v);
+    TAP_OK(conserved(2 * HV_EXTENT_FRAMES));
+    hv_arena_destroy(arena);
+}
+
 #define CREATORS 4
 
 static _Atomic unsigned broken_claims;
@@ -389,6 +491,8 @@ int main(int argc, char **argv)
         {"heap.scrub-before-assign", test_scrub_before_assign},
         {"heap.reuse-flushes", test_reuse_flushes},
         {"heap.conserve", test_conserve},
+        {"heap.claim-waits-for-split", test_claim_waits_for_split},
+        {"heap.claim-finds-what-moved", test_claim_finds_what_moved},
         {"heap.claim", test_claim_race},
     };
 

@@ -206,6 +206,9 @@ static void test_second_waits(void)
 {
     struct threads sealers;
 
+    if (skip_script()) {
+        return;
+    }
     TAP_OK(open_filled());
     hv_store_seq(&sealed, 0);
     hv_race_begin();
@@ -241,6 +244,9 @@ static void test_taken_between(void)
 {
     struct threads both;
 
+    if (skip_script()) {
+        return;
+    }
     TAP_OK(open_filled());
     hv_store_seq(&sealed, 0);
     TAP_EQ(hv_memory_seal_code(&fixture.memory, PAGE, NULL), 0);
@@ -275,6 +281,9 @@ static void test_seal_loses(void)
     struct threads sealer;
     int err = 0;
 
+    if (skip_script()) {
+        return;
+    }
     TAP_OK(open_filled());
     hv_race_begin();
     hv_race_stop(1, "memory.swap.between", 0);

@@ -202,6 +202,9 @@ static void test_fill_vs_dying(void)
     struct threads both;
     int err = -EIO;
 
+    if (skip_script()) {
+        return;
+    }
     TAP_OK(fixture_open(&fixture, 4, 2 * HV_EXTENT_FRAMES, NULL, NULL));
     hv_store_seq(&relinquished, 0);
     hv_race_begin();

@@ -63,6 +63,28 @@ static void test_script(void)
     TAP_EQ(passed[1], 4);
 }
 
+/* Lap by lap: the next stop at the same point is placed before this one is released. */
+static void test_step(void)
+{
+    struct threads threads;
+    unsigned laps = 4;
+
+    start();
+    hv_race_begin();
+    hv_race_stop(1, "test.a", 0);
+    threads_start(&threads, 1, walk, &laps);
+    TAP_OK(hv_race_await(1, "test.a"));
+    for (unsigned lap = 0; lap < 3; lap++) {
+        TAP_EQ(passed[0], 2 * lap);
+        hv_race_stop(1, "test.a", 0);
+        hv_race_release(1, "test.a");
+        TAP_OK(hv_race_await(1, "test.a"));
+    }
+    hv_race_end();
+    threads_join(&threads);
+    TAP_EQ(passed[0], 8);
+}
+
 static void test_unreached(void)
 {
     unsigned laps = 1;
@@ -92,9 +114,8 @@ static void test_shuffle(void)
 int main(int argc, char **argv)
 {
     static const struct tap_case cases[] = {
-        {"sync.race.off", test_off},
-        {"sync.race.script", test_script},
-        {"sync.race.unreached", test_unreached},
+        {"sync.race.off", test_off},         {"sync.race.script", test_script},
+        {"sync.race.step", test_step},       {"sync.race.unreached", test_unreached},
         {"sync.race.shuffle", test_shuffle},
     };
     return tap_run(argc, argv, cases, HV_CONFIG_RACE_POINTS ? HV_ARRAY_LEN(cases) : 1);
