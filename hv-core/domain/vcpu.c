@@ -44,5 +44,7 @@ void hv_vcpu_post_startup(struct hv_vcpu *vcpu, uint32_t bits)
             next = (old & ~(uint32_t)HV_VCPU_STARTUP_VECTOR) | bits;
         }
     } while (!hv_cas_weak_seq(&vcpu->startup, &old, next));
-    hv_vcpu_kick(vcpu);
+    /* Not EVENT, which an engine serves without leaving: the run loop takes these. */
+    hv_doorbell_ring(&vcpu->bell, HV_REQUEST_STOP);
+    hv_sched_wake(&vcpu->entity);
 }

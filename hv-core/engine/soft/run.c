@@ -374,7 +374,11 @@ static enum verdict step(struct hv_engine_vcpu *vcpu, struct hv_exit *exit)
         cpu->rflags &= ~resume;
     }
     if (!trap || vcpu->no_trap || cpu->mov_ss_shadow || rc == SOFT_RESULT_STOP) {
-        return settle(vcpu, rc, exit);
+        verdict = settle(vcpu, rc, exit);
+        /* What a shadow held back was kicked for before it: nobody will ring for it again. */
+        return verdict == VERDICT_GO_ON && hv_doorbell_in_guest(vcpu->bell)
+                   ? deliver_events(vcpu, exit)
+                   : verdict;
     }
     cpu->activity = HV_ACTIVITY_RUNNING;
     soft_jump_refresh(vcpu);

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * When a vCPU takes what it sends to itself: an interrupt that was pending behind STI after the one
+ * instruction of its shadow, an NMI after the block that wrote the command. A vCPU is kicked
+ * once for either, so that one looked at too early, or by the wrong floor, is never taken. Four
+ * rounds, because code that is translated on the way makes a vCPU look once more.
+ */
+#include "machine.h"
+
+#include "lib/tap.h"
+
+#include <string.h>
+
+#define TABLES 0x101000u /* GDTR, IDTR, GDT, IDT */
+#define VECTOR 0x40u
+#define IRQ_AT 0x72u /* the handlers' offsets in the code */
+#define NMI_AT 0x83u
+
+/* The loops make blocks end, so that a kick is served before STI. Fails by exit 20h | count. */
+static const uint8_t code_events[] = {
+    0x0f, 0x01, 0x15, 0x00, 0x10, 0x10, 0x00,                   /* lgdtl 0x101000 */
+    0x0f, 0x01, 0x1d, 0x08, 0x10, 0x10, 0x00,                   /* lidtl 0x101008 */
+    0xc7, 0x05, 0xf0, 0x00, 0xe0, 0xfe, 0xff, 0x01, 0x00, 0x00, /* movl $0x1ff,0xfee000f0 */
+    0xbb, 0x04, 0x00, 0x00, 0x00,                               /* mov $0x4,%ebx */
+    0xfa,                                                       /* cli */
+    0xc7, 0x05, 0x00, 0x20, 0x10, 0x00, 0x00, 0x00, 0x00, 0x00, /* movl $0x0,0x102000 */
+    0xc7, 0x05, 0x00, 0x03, 0xe0, 0xfe, 0x40, 0x40, 0x00, 0x00, /* movl $0x4040,0xfee00300 */
+    0xb9, 0x03, 0x00, 0x00, 0x00,                               /* mov $0x3,%ecx */
+    0xe2, 0xfe,                                                 /* loop 37 */
+    0xfb,                                                       /* sti */
+    0x90,                                                       /* nop */
+    0x83, 0x3d, 0x00, 0x20, 0x10, 0x00, 0x01,                   /* cmpl $0x1,0x102000 */
+    0x75, 0x24,                                                 /* jne 68 */
+    0xc7, 0x05, 0x00, 0x03, 0xe0, 0xfe, 0x00, 0x44, 0x00, 0x00, /* movl $0x4400,0xfee00300 */
+    0xb9, 0x03, 0x00, 0x00, 0x00,                               /* mov $0x3,%ecx */
+    0xe2, 0xfe,                                                 /* loop 53 */
+    0x81, 0x3d, 0x00, 0x20, 0x10, 0x00, 0x01, 0x01, 0x00, 0x00, /* cmpl $0x101,0x102000 */
+    0x75, 0x07,                                                 /* jne 68 */
+    0x4b,                                                       /* dec %ebx */
+    0x75, 0xb9,                                                 /* jne 1d */
+    0xb0, 0x07,                                                 /* mov $0x7,%al */
+    0xe6, 0xf4,                                                 /* out %al,$0xf4 */
+    0xa1, 0x00, 0x20, 0x10, 0x00,                               /* mov 0x102000,%eax */
+    0x0c, 0x20,                                                 /* or $0x20,%al */
+    0xe6, 0xf4,                                                 /* out %al,$0xf4 */
+    0xf4,                                                       /* hlt */
+    0xff, 0x05, 0x00, 0x20, 0x10, 0x00,                         /* incl 0x102000 */
+    0xc7, 0x05, 0xb0, 0x00, 0xe0, 0xfe, 0x00, 0x00, 0x00, 0x00, /* movl $0x0,0xfee000b0 */
+    0xcf,                                                       /* iret */
+    0x81, 0x05, 0x00, 0x20, 0x10, 0x00, 0x00, 0x01, 0x00, 0x00, /* addl $0x100,0x102000 */
+    0xcf,                                                       /* iret */
+};
+
+struct HV_PACKED tables {
+    uint16_t gdt_limit;
+    uint32_t gdt_base;
+    uint16_t reserved;
+    uint16_t idt_limit;
+    uint32_t idt_base;
+    uint16_t reserved2;
+    uint64_t gdt[3];
+    uint64_t idt[VECTOR + 1];
+};
+
+/* A 32-bit interrupt gate to @offset in selector 8 (SDM 3A 6.11). */
+static uint64_t gate(uint32_t offset)
+{
+    return (offset & 0xffff) | UINT64_C(8) << 16 | UINT64_C(0x8e00) << 32 |
+           (uint64_t)(offset >> 16) << 48;
+}
+
+static void test_events(void)
+{
+    struct tables tables = {
+        .gdt_limit = sizeof(tables.gdt) - 1,
+        .gdt_base = TABLES + offsetof(struct tables, gdt),
+        .idt_limit = sizeof(tables.idt) - 1,
+        .idt_base = TABLES + offsetof(struct tables, idt),
+        /* Flat code and data (SDM 3A 3.4.5). */
+        .gdt = {0, UINT64_C(0x00cf9b000000ffff), UINT64_C(0x00cf93000000ffff)},
+    };
+    struct hv_domain_status status;
+    struct machine machine;
+
+    tables.idt[2] = gate(MACHINE_CODE + NMI_AT);
+    tables.idt[VECTOR] = gate(MACHINE_CODE + IRQ_AT);
+    TAP_OK(machine_make(&machine, 1));
+    TAP_EQ(
+        hv_guest_copy(machine.domain, (hv_gpa){TABLES}, &tables, sizeof(tables), HV_COPY_TO_GUEST),
+        0);
+    TAP_OK(machine_run(&machine, code_events, sizeof(code_events), &status));
+    TAP_EQ(status.end, HV_DOMAIN_END_DEBUG_EXIT);
+    TAP_EQ(status.code, 7);
+    machine_unmake(&machine);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct tap_case cases[] = {
+        {"domain.events.taken-at-once", test_events},
+    };
+
+    return tap_run(argc, argv, cases, HV_ARRAY_LEN(cases));
+}
