@@ -94,6 +94,10 @@ static struct hv_cpuid_leaf leaf_features(const struct hv_cpu *cpu)
     if (policy->vcpus > 1) {
         leaf.edx |= htt;
     }
+    /* SDM 3A 11.4.3: a processor whose APIC is switched off is one without. */
+    if (!(cpu->msr.apic_base & HV_APIC_BASE_ENABLE)) {
+        leaf.edx &= ~(uint32_t)HV_BIT(9);
+    }
     return leaf;
 }
 

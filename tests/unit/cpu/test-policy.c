@@ -164,6 +164,9 @@ static void test_dynamic_bits(void)
     TAP_EQ(hv_cpuid(&cpu, 0x80000008, 0).eax & 0xff, HV_GUEST_PHYS_BITS);
     TAP_OK(bit(hv_cpuid(&cpu, 6, 0).eax, 2));
     TAP_OK(bit(hv_cpuid(&cpu, 0x80000007, 0).edx, 8));
+    TAP_OK(bit(hv_cpuid(&cpu, 1, 0).edx, 9));
+    cpu.msr.apic_base &= ~HV_APIC_BASE_ENABLE;
+    TAP_OK(!bit(hv_cpuid(&cpu, 1, 0).edx, 9));
 }
 
 static void test_topology(void)
