@@ -29,17 +29,38 @@ static void leave_domain(struct hv_domain *domain)
     }
 }
 
-/* SDM 3A 8.4.4: INIT puts the CPU to wait for a SIPI, whose vector is the page it starts in. */
-static void apply_startup(struct hv_vcpu *vcpu)
+/*
+ * One NMI is taken and one more may wait until that is over (SDM 3A 6.7.1). Of two that came
+ * together the second stays posted; true when the vCPU is to come back for it at once.
+ */
+static bool apply_nmis(struct hv_vcpu *vcpu, uint32_t bits)
+{
+    bool again = (bits & HV_VCPU_STARTUP_NMI_AGAIN) || vcpu->cpu.nmi_pending;
+
+    if (!(bits & HV_VCPU_STARTUP_NMI)) {
+        return false;
+    }
+    vcpu->cpu.nmi_pending = true;
+    if (again && !vcpu->cpu.nmi_blocked) {
+        hv_or_seq(&vcpu->startup, HV_VCPU_STARTUP_NMI);
+        return true;
+    }
+    return false;
+}
+
+/*
+ * SDM 3A 8.4.4: INIT puts the CPU to wait for a SIPI, whose vector is the page it starts in. Returns
+ * as apply_nmis().
+ */
+static bool apply_startup(struct hv_vcpu *vcpu)
 {
     uint32_t bits = hv_load_relaxed(&vcpu->startup) ? hv_swap_seq(&vcpu->startup, 0) : 0;
+    bool again;
 
     if (bits == 0) {
-        return;
+        return false;
     }
-    if (bits & HV_VCPU_STARTUP_NMI) {
-        vcpu->cpu.nmi_pending = true;
-    }
+    again = apply_nmis(vcpu, bits);
     if (bits & HV_VCPU_STARTUP_INIT) {
         hv_cpu_take_init(&vcpu->cpu);
         hv_platform_init_cpu(&vcpu->domain->platform, vcpu->index);
@@ -48,6 +69,7 @@ static void apply_startup(struct hv_vcpu *vcpu)
         hv_cpu_take_sipi(&vcpu->cpu, (uint8_t)(bits & HV_VCPU_STARTUP_VECTOR));
     }
     vcpu->domain->ops->state_changed(vcpu->engine);
+    return again;
 }
 
 /*
@@ -115,6 +137,7 @@ static bool run_once(struct hv_vcpu *vcpu, struct hv_worker *worker, hv_ns slice
     uint32_t requests = hv_doorbell_take(&vcpu->bell);
     struct hv_qsbr_thread *reader = hv_worker_reader(worker);
     struct hv_exit exit = {0};
+    uint64_t budget;
     hv_ns deadline;
 
     if (requests & SERVED_BY_ENGINE) {
@@ -125,7 +148,7 @@ static bool run_once(struct hv_vcpu *vcpu, struct hv_worker *worker, hv_ns slice
     if (!hv_load_seq(&domain->may_run)) {
         return false;
     }
-    apply_startup(vcpu);
+    budget = apply_startup(vcpu) ? 1 : 0;
     hv_worker_run_timers(worker);
     if (idle(vcpu)) {
         return false;
@@ -137,7 +160,7 @@ static bool run_once(struct hv_vcpu *vcpu, struct hv_worker *worker, hv_ns slice
     }
     deadline = hv_worker_set_deadline(worker, &vcpu->bell, slice_end);
     hv_qsbr_offline(reader);
-    hv_engine_run(domain->ops, vcpu->engine, deadline, 0, &exit);
+    hv_engine_run(domain->ops, vcpu->engine, deadline, budget, &exit);
     hv_qsbr_online(reader);
     hv_worker_clear_deadline(worker);
     handle_exit(vcpu, &exit);

@@ -38,8 +38,11 @@ void hv_vcpu_post_startup(struct hv_vcpu *vcpu, uint32_t bits)
 
     do {
         next = old | bits;
+        if ((bits & HV_VCPU_STARTUP_NMI) && (old & HV_VCPU_STARTUP_NMI)) {
+            next |= HV_VCPU_STARTUP_NMI_AGAIN;
+        }
         if (bits & HV_VCPU_STARTUP_INIT) {
-            next = (old & HV_VCPU_STARTUP_NMI) | HV_VCPU_STARTUP_INIT;
+            next = (old & HV_VCPU_STARTUP_NMIS) | HV_VCPU_STARTUP_INIT;
         } else if (bits & HV_VCPU_STARTUP_SIPI) {
             next = (old & ~(uint32_t)HV_VCPU_STARTUP_VECTOR) | bits;
         }

@@ -20,6 +20,8 @@ enum hv_vcpu_startup {
     HV_VCPU_STARTUP_SIPI = 1u << 8,
     HV_VCPU_STARTUP_INIT = 1u << 9,
     HV_VCPU_STARTUP_NMI = 1u << 10,
+    HV_VCPU_STARTUP_NMI_AGAIN = 1u << 11, /* a second one, before the first was taken */
+    HV_VCPU_STARTUP_NMIS = HV_VCPU_STARTUP_NMI | HV_VCPU_STARTUP_NMI_AGAIN,
 };
 
 struct hv_vcpu {

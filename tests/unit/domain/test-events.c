@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * When a vCPU takes what it sends to itself: an interrupt that was pending behind STI after the one
- * instruction of its shadow, an NMI after the block that wrote the command. A vCPU is kicked
+ * instruction of its shadow, two NMIs after the block that wrote
+ * the commands. A vCPU is kicked
  * once for either, so that one looked at too early, or by the wrong floor, is never taken. Four
  * rounds, because code that is translated on the way makes a vCPU look once more.
  */
@@ -13,8 +14,8 @@
 
 #define TABLES 0x101000u /* GDTR, IDTR, GDT, IDT */
 #define VECTOR 0x40u
-#define IRQ_AT 0x72u /* the handlers' offsets in the code */
-#define NMI_AT 0x83u
+#define IRQ_AT 0x7cu /* the handlers' offsets in the code */
+#define NMI_AT 0x8du
 
 /* The loops make blocks end, so that a kick is served before STI. Fails by exit 20h | count. */
 static const uint8_t code_events[] = {
@@ -30,14 +31,15 @@ static const uint8_t code_events[] = {
     0xfb,                                                       /* sti */
     0x90,                                                       /* nop */
     0x83, 0x3d, 0x00, 0x20, 0x10, 0x00, 0x01,                   /* cmpl $0x1,0x102000 */
-    0x75, 0x24,                                                 /* jne 68 */
+    0x75, 0x2e,                                                 /* jne 72 */
+    0xc7, 0x05, 0x00, 0x03, 0xe0, 0xfe, 0x00, 0x44, 0x00, 0x00, /* movl $0x4400,0xfee00300 */
     0xc7, 0x05, 0x00, 0x03, 0xe0, 0xfe, 0x00, 0x44, 0x00, 0x00, /* movl $0x4400,0xfee00300 */
     0xb9, 0x03, 0x00, 0x00, 0x00,                               /* mov $0x3,%ecx */
-    0xe2, 0xfe,                                                 /* loop 53 */
-    0x81, 0x3d, 0x00, 0x20, 0x10, 0x00, 0x01, 0x01, 0x00, 0x00, /* cmpl $0x101,0x102000 */
-    0x75, 0x07,                                                 /* jne 68 */
+    0xe2, 0xfe,                                                 /* loop 5d */
+    0x81, 0x3d, 0x00, 0x20, 0x10, 0x00, 0x01, 0x02, 0x00, 0x00, /* cmpl $0x201,0x102000 */
+    0x75, 0x07,                                                 /* jne 72 */
     0x4b,                                                       /* dec %ebx */
-    0x75, 0xb9,                                                 /* jne 1d */
+    0x75, 0xaf,                                                 /* jne 1d */
     0xb0, 0x07,                                                 /* mov $0x7,%al */
     0xe6, 0xf4,                                                 /* out %al,$0xf4 */
     0xa1, 0x00, 0x20, 0x10, 0x00,                               /* mov 0x102000,%eax */
