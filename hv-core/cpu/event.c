@@ -181,9 +181,11 @@ int hv_event_exception(struct hv_cpu *cpu, const struct hv_access *access,
                    &never);
 }
 
+/* STI holds NMIs back too, as some processors do (SDM 3C 24.4.2, "blocking by STI"): kernels take
+ * STI and HLT for one step. */
 static bool nmi_deliverable(const struct hv_cpu *cpu)
 {
-    return cpu->nmi_pending && !cpu->nmi_blocked && !cpu->mov_ss_shadow;
+    return cpu->nmi_pending && !cpu->nmi_blocked && !cpu->mov_ss_shadow && !cpu->sti_shadow;
 }
 
 static bool interrupts_open(const struct hv_cpu *cpu)
