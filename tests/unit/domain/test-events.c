@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * When a vCPU takes what it sends to itself: an interrupt that was pending behind STI after the one
- * instruction of its shadow, two NMIs after the block that wrote
- * the commands. A vCPU is kicked
- * once for either, so that one looked at too early, or by the wrong floor, is never taken. Four
+ * instruction of its shadow, two NMIs after the block that wrote the commands. A vCPU is kicked
+ * once for each, so that one looked at too early, or by the wrong floor, is never taken. Four
  * rounds, because code that is translated on the way makes a vCPU look once more.
  */
 #include "machine.h"
