@@ -25,11 +25,11 @@ def judge(protocol, status, out):
     return {0: 'OK', 77: 'SKIP'}.get(status, 'FAIL')
 
 
-def run(test, who, home):
+def run(test, who, home, tree):
     env = {'PATH': os.environ['PATH'], 'HOME': home, 'XDG_RUNTIME_DIR': home + '/run',
            'TMPDIR': home, 'LANG': 'C.UTF-8', **test['env']}
     try:
-        done = subprocess.run(test['cmd'], cwd=test['workdir'] or home, env=env, check=False,
+        done = subprocess.run(test['cmd'], cwd=test['workdir'] or tree, env=env, check=False,
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, user=who.pw_uid, group=who.pw_gid,
                               extra_groups=[], timeout=test['timeout'] or None)
@@ -53,7 +53,7 @@ def main():
     failed = 0
     with open(args.log, 'w', encoding='utf-8') as log, \
             concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        for record in pool.map(lambda t: run(t, who, args.home), tests):
+        for record in pool.map(lambda t: run(t, who, args.home, args.tree), tests):
             log.write(json.dumps(record) + '\n')
             if record['result'] not in ('OK', 'SKIP'):
                 failed += 1
