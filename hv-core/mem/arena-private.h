@@ -16,5 +16,5 @@ struct hv_arena {
     struct hv_heap *heap;
     struct hv_holders holders;
     /* A frame was VALIDATED. */
-    struct hv_event settled;
+    struct hv_eventcount settled;
 };

@@ -48,7 +48,7 @@ int hv_arena_create(const struct hv_arena_config *config, struct hv_arena **aren
         return -ENOMEM;
     }
     hv_holders_init(&arena->holders);
-    hv_event_init(&arena->settled);
+    hv_eventcount_init(&arena->settled);
     arena->frame_count = config->bytes / HV_PAGE_SIZE;
     arena->backing.fd = -1;
     arena->frames = hv_alloc(arena->frame_count, sizeof(*arena->frames));

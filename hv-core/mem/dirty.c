@@ -74,7 +74,7 @@ static unsigned noting_enter(struct hv_memory *memory)
             return side;
         }
         if (hv_sub_seq(&memory->noting[side], 1) == 1) {
-            hv_event_signal(&memory->changed);
+            hv_eventcount_signal(&memory->changed);
         }
     }
 }
@@ -82,20 +82,20 @@ static unsigned noting_enter(struct hv_memory *memory)
 static void noting_leave(struct hv_memory *memory, unsigned side)
 {
     if (hv_sub_seq(&memory->noting[side], 1) == 1) {
-        hv_event_signal(&memory->changed);
+        hv_eventcount_signal(&memory->changed);
     }
 }
 
 static void await_noting(struct hv_memory *memory, unsigned side)
 {
     for (;;) {
-        uint32_t ticket = hv_event_listen(&memory->changed);
+        uint32_t ticket = hv_eventcount_listen(&memory->changed);
 
         if (hv_load_seq(&memory->noting[side]) == 0) {
-            hv_event_cancel(&memory->changed);
+            hv_eventcount_cancel(&memory->changed);
             return;
         }
-        hv_event_wait(&memory->changed, ticket, HV_NS_NEVER);
+        hv_eventcount_wait(&memory->changed, ticket, HV_NS_NEVER);
     }
 }
 

@@ -133,12 +133,12 @@ static void await_validated(struct hv_arena *arena, const struct hv_frame *frame
     }
     hv_lock_check_wait(HV_RANK_FLUSH_WAIT, "validation of a frame");
     for (;;) {
-        ticket = hv_event_listen(&arena->settled);
+        ticket = hv_eventcount_listen(&arena->settled);
         if (hv_load_seq(&frame->type) & HV_FRAME_VALIDATED) {
-            hv_event_cancel(&arena->settled);
+            hv_eventcount_cancel(&arena->settled);
             return;
         }
-        hv_event_wait(&arena->settled, ticket, HV_NS_NEVER);
+        hv_eventcount_wait(&arena->settled, ticket, HV_NS_NEVER);
     }
 }
 
@@ -186,7 +186,7 @@ void hv_frame_type_settle(struct hv_arena *arena, struct hv_frame *frame,
             wanted &= ~HV_FRAME_FTAINT;
         }
     } while (!hv_cas_weak_seq(&frame->type, &word, wanted));
-    hv_event_signal(&arena->settled);
+    hv_eventcount_signal(&arena->settled);
 }
 
 int hv_frame_type_get(struct hv_arena *arena, hv_mfn mfn, enum hv_frame_type type, unsigned reason,

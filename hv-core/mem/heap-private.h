@@ -70,7 +70,7 @@ struct hv_heap {
     HV_ALIGNED(HV_CACHE_LINE) _Atomic uint64_t unclaimed;
     _Atomic uint64_t returns;         /* how often frames or extents came into a list */
     _Atomic uint32_t moving;          /* extents taken out of a list, neither owned nor back yet */
-    struct hv_event settled;          /* one fewer is moving */
+    struct hv_eventcount settled;     /* one fewer is moving */
     struct hv_flush_counters flushes; /* of reuse */
 };
 

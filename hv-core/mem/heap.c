@@ -62,7 +62,7 @@ int hv_heap_create(struct hv_arena *arena, struct hv_heap **heap_out)
     for (unsigned i = 0; i < heap->shard_count; i++) {
         shard_init(&heap->shards[i], i);
     }
-    hv_event_init(&heap->settled);
+    hv_eventcount_init(&heap->settled);
     deal_extents(heap);
     hv_store_relaxed(&heap->unclaimed, arena->frame_count);
     *heap_out = heap;
@@ -195,7 +195,7 @@ static void moved(struct hv_heap *heap)
 {
     /* Pairs with hv_heap_search_again(). */
     hv_sub_seq(&heap->moving, 1);
-    hv_event_signal(&heap->settled);
+    hv_eventcount_signal(&heap->settled);
 }
 
 void hv_heap_give_extent(struct hv_heap *heap, uint32_t extent, enum hv_extent_state state)
@@ -217,7 +217,7 @@ void hv_heap_own_extent(struct hv_heap *heap, uint32_t extent)
 
 void hv_heap_search_begin(struct hv_heap *heap, struct hv_heap_search *search)
 {
-    search->ticket = hv_event_listen(&heap->settled);
+    search->ticket = hv_eventcount_listen(&heap->settled);
     search->returns = hv_load_seq(&heap->returns);
 }
 
@@ -228,16 +228,16 @@ bool hv_heap_search_again(struct hv_heap *heap, const struct hv_heap_search *sea
     bool again = hv_load_seq(&heap->returns) != search->returns;
 
     if (moving && !again) {
-        hv_event_wait(&heap->settled, search->ticket, HV_NS_NEVER);
+        hv_eventcount_wait(&heap->settled, search->ticket, HV_NS_NEVER);
         return true;
     }
-    hv_event_cancel(&heap->settled);
+    hv_eventcount_cancel(&heap->settled);
     return again;
 }
 
 void hv_heap_search_end(struct hv_heap *heap)
 {
-    hv_event_cancel(&heap->settled);
+    hv_eventcount_cancel(&heap->settled);
 }
 
 int hv_heap_claim(struct hv_heap *heap, uint64_t frames)

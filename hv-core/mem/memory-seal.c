@@ -123,7 +123,7 @@ void hv_memory_unseal_code(struct hv_memory *memory, hv_gfn gfn)
         }
     }
     hv_lock_drop(&memory->p2m.lock);
-    hv_event_signal(&memory->changed);
+    hv_eventcount_signal(&memory->changed);
 }
 
 void hv_memory_refuse_seals(struct hv_memory *memory)
@@ -155,14 +155,15 @@ int hv_memory_revoke_code(struct hv_memory *memory, hv_gfn gfn)
         return sealed_as_code(memory, gfn) ? -EBUSY : 0;
     }
     for (int i = 0; i < REVOKE_TRIES && sealed_as_code(memory, gfn); i++) {
-        uint32_t ticket = hv_event_listen(&memory->changed);
+        uint32_t ticket = hv_eventcount_listen(&memory->changed);
 
         memory->hooks->revoke_code(memory->hook_context, gfn);
         if (!sealed_as_code(memory, gfn)) {
-            hv_event_cancel(&memory->changed);
+            hv_eventcount_cancel(&memory->changed);
             return 0;
         }
-        hv_event_wait(&memory->changed, ticket, hv_ns_add(hv_clock_host_now(), REVOKE_AGAIN_NS));
+        hv_eventcount_wait(&memory->changed, ticket,
+                           hv_ns_add(hv_clock_host_now(), REVOKE_AGAIN_NS));
     }
     return sealed_as_code(memory, gfn) ? -EBUSY : 0;
 }

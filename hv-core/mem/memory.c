@@ -43,7 +43,7 @@ int hv_memory_init(struct hv_memory *memory, struct hv_arena *arena, uint16_t ow
     }
     hv_lock_init(&memory->page_lock, HV_RANK_PAGE_ALLOC, "mem.pages", 0);
     hv_list_init(&memory->changes);
-    hv_event_init(&memory->changed);
+    hv_eventcount_init(&memory->changed);
     return 0;
 }
 
@@ -75,7 +75,7 @@ int hv_memory_change_begin(struct hv_memory *memory, struct hv_memory_change *ch
     hv_list_init(&change->link);
     change->extent = extent;
     for (;;) {
-        uint32_t ticket = hv_event_listen(&memory->changed);
+        uint32_t ticket = hv_eventcount_listen(&memory->changed);
         bool busy = false;
         bool dying;
 
@@ -89,10 +89,10 @@ int hv_memory_change_begin(struct hv_memory *memory, struct hv_memory_change *ch
         }
         hv_lock_drop(&memory->page_lock);
         if (dying || !busy) {
-            hv_event_cancel(&memory->changed);
+            hv_eventcount_cancel(&memory->changed);
             return dying ? -ECANCELED : 0;
         }
-        hv_event_wait(&memory->changed, ticket, HV_NS_NEVER);
+        hv_eventcount_wait(&memory->changed, ticket, HV_NS_NEVER);
     }
 }
 
@@ -101,23 +101,23 @@ void hv_memory_change_end(struct hv_memory *memory, struct hv_memory_change *cha
     hv_lock_take(&memory->page_lock);
     hv_list_unlink(&change->link);
     hv_lock_drop(&memory->page_lock);
-    hv_event_signal(&memory->changed);
+    hv_eventcount_signal(&memory->changed);
 }
 
 void hv_memory_await_changes(struct hv_memory *memory)
 {
     for (;;) {
-        uint32_t ticket = hv_event_listen(&memory->changed);
+        uint32_t ticket = hv_eventcount_listen(&memory->changed);
         bool none;
 
         hv_lock_take(&memory->page_lock);
         none = !hv_list_linked(&memory->changes);
         hv_lock_drop(&memory->page_lock);
         if (none) {
-            hv_event_cancel(&memory->changed);
+            hv_eventcount_cancel(&memory->changed);
             return;
         }
-        hv_event_wait(&memory->changed, ticket, HV_NS_NEVER);
+        hv_eventcount_wait(&memory->changed, ticket, HV_NS_NEVER);
     }
 }
 

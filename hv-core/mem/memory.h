@@ -9,9 +9,9 @@
 #pragma once
 
 #include "mem/arena.h"
-#include "mem/event.h"
 #include "mem/p2m.h"
 #include "mem/tlb-holder.h"
+#include "sync/eventcount.h"
 
 #include <hv/guest-copy.h>
 
@@ -59,7 +59,7 @@ struct hv_memory {
     /* Atomic: who revokes CODE and must not be overtaken by a new seal. */
     _Atomic uint64_t write_wanted;
     /* A change of an extent ended, a hold was dropped, the last writer of an epoch left. */
-    struct hv_event changed;
+    struct hv_eventcount changed;
     struct hv_flush_counters flushes;
     _Atomic uint64_t type_changes;
 };

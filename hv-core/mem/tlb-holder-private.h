@@ -2,8 +2,8 @@
 /* The registry of holders of one arena: the flush clock and the list of mappers. */
 #pragma once
 
-#include "mem/event.h"
 #include "mem/tlb-holder.h"
+#include "sync/eventcount.h"
 #include "sync/lock.h"
 
 struct hv_holders {
@@ -12,7 +12,7 @@ struct hv_holders {
     HV_ALIGNED(HV_CACHE_LINE) _Atomic uint64_t clock;
     HV_ALIGNED(HV_CACHE_LINE) struct hv_lock lock; /* HV_RANK_LEAF */
     struct hv_list mappers;                        /* guarded by lock */
-    struct hv_event unwatched;                     /* a mapper's last watcher left */
+    struct hv_eventcount unwatched;                /* a mapper's last watcher left */
 };
 
 void hv_holders_init(struct hv_holders *holders);

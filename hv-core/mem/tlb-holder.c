@@ -17,7 +17,7 @@ void hv_holders_init(struct hv_holders *holders)
     hv_store_relaxed(&holders->clock, 1);
     hv_lock_init(&holders->lock, HV_RANK_LEAF, "mem.mappers", 0);
     hv_list_init(&holders->mappers);
-    hv_event_init(&holders->unwatched);
+    hv_eventcount_init(&holders->unwatched);
 }
 
 void hv_holders_finish(struct hv_holders *holders)
@@ -142,7 +142,7 @@ static void unwatch(struct hv_holders *holders, struct hv_holder *mapper)
     last = --mapper->watchers == 0;
     hv_lock_drop(&holders->lock);
     if (last) {
-        hv_event_signal(&holders->unwatched);
+        hv_eventcount_signal(&holders->unwatched);
     }
 }
 
@@ -213,7 +213,7 @@ void hv_holders_register_mapper(struct hv_holders *holders, struct hv_holder *ho
 void hv_holders_retire_mapper(struct hv_holders *holders, struct hv_holder *holder)
 {
     for (;;) {
-        uint32_t ticket = hv_event_listen(&holders->unwatched);
+        uint32_t ticket = hv_eventcount_listen(&holders->unwatched);
         bool watched;
 
         hv_lock_take(&holders->lock);
@@ -223,9 +223,9 @@ void hv_holders_retire_mapper(struct hv_holders *holders, struct hv_holder *hold
         }
         hv_lock_drop(&holders->lock);
         if (!watched) {
-            hv_event_cancel(&holders->unwatched);
+            hv_eventcount_cancel(&holders->unwatched);
             return;
         }
-        hv_event_wait(&holders->unwatched, ticket, HV_NS_NEVER);
+        hv_eventcount_wait(&holders->unwatched, ticket, HV_NS_NEVER);
     }
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The event count: no wake is lost between the look at the condition and the sleep. */
-#include "mem/event.h"
+#include "sync/eventcount.h"
 
 #include "base/clock.h"
 #include "lib/threads.h"
 
-static struct hv_event event;
+static struct hv_eventcount event;
 static _Atomic uint32_t turn;
 
 /* Two threads hand a turn back and forth: a lost wake hangs. */
@@ -15,16 +15,16 @@ static void turn_body(unsigned index, void *context)
 
     for (unsigned i = 0; i < rounds; i++) {
         for (;;) {
-            uint32_t ticket = hv_event_listen(&event);
+            uint32_t ticket = hv_eventcount_listen(&event);
 
             if (hv_load_seq(&turn) == 2 * i + index) {
-                hv_event_cancel(&event);
+                hv_eventcount_cancel(&event);
                 break;
             }
-            hv_event_wait(&event, ticket, HV_NS_NEVER);
+            hv_eventcount_wait(&event, ticket, HV_NS_NEVER);
         }
         hv_store_seq(&turn, 2 * i + index + 1);
-        hv_event_signal(&event);
+        hv_eventcount_signal(&event);
     }
 }
 
@@ -32,7 +32,7 @@ static void test_turns(void)
 {
     unsigned rounds = threads_rounds(2000);
 
-    hv_event_init(&event);
+    hv_eventcount_init(&event);
     hv_store_seq(&turn, 0);
     threads_run(2, turn_body, &rounds);
     TAP_EQ(hv_load_seq(&turn), 2 * rounds);
@@ -43,23 +43,23 @@ static void test_unheard(void)
 {
     uint32_t ticket;
 
-    hv_event_init(&event);
-    hv_event_signal(&event);
+    hv_eventcount_init(&event);
+    hv_eventcount_signal(&event);
     TAP_EQ(hv_load_seq(&event.sequence), 0);
     /* A signal after the ticket ends the wait before it begins; so does a deadline that has passed. */
-    ticket = hv_event_listen(&event);
-    hv_event_signal(&event);
-    hv_event_wait(&event, ticket, HV_NS_NEVER);
-    ticket = hv_event_listen(&event);
-    hv_event_wait(&event, ticket, hv_clock_host_now());
+    ticket = hv_eventcount_listen(&event);
+    hv_eventcount_signal(&event);
+    hv_eventcount_wait(&event, ticket, HV_NS_NEVER);
+    ticket = hv_eventcount_listen(&event);
+    hv_eventcount_wait(&event, ticket, hv_clock_host_now());
     TAP_EQ(hv_load_seq(&event.waiters), 0);
 }
 
 int main(int argc, char **argv)
 {
     static const struct tap_case cases[] = {
-        {"mem.event.turns", test_turns},
-        {"mem.event.unheard", test_unheard},
+        {"sync.eventcount.turns", test_turns},
+        {"sync.eventcount.unheard", test_unheard},
     };
 
     return tap_run(argc, argv, cases, HV_ARRAY_LEN(cases));
