@@ -173,32 +173,60 @@ void hv_holders_flush(struct hv_holders *holders, struct hv_holder *const *vcpus
     }
 }
 
+/* Ring them all; @since_out gets what each had acknowledged before. */
+static void ring_all(struct hv_holder *const *vcpus, uint64_t mask, uint32_t requests,
+                     uint32_t *since_out)
+{
+    for (uint64_t left = mask; left != 0; left &= left - 1) {
+        unsigned index = (unsigned)__builtin_ctzll(left);
+
+        since_out[index] = hv_doorbell_acknowledged(vcpus[index]->bell);
+        hv_doorbell_ring(vcpus[index]->bell, requests);
+    }
+}
+
+/* Wait until the owner has taken @requests. False when it is not IN_GUEST: it will, before it is. */
+static bool await_taken(struct hv_doorbell *bell, uint32_t requests)
+{
+    for (;;) {
+        uint32_t since = hv_doorbell_acknowledged(bell);
+
+        if (!hv_doorbell_in_guest(bell)) {
+            return false;
+        }
+        if (!(hv_load_seq(&bell->requests) & requests)) {
+            return true;
+        }
+        hv_doorbell_wait(bell, since);
+    }
+}
+
 /*
- * One acknowledgement after the ring may be of requests taken before it; the next one, after a
- * second ring, is of a take that found the first. So each is rung and waited for twice.
+ * An acknowledgement after the ring proves nothing: it may be of requests taken before, or of none
+ * (who parks for another's locked access says so by one). So each is waited for until the requests
+ * are taken, and then, after a second ring, for an acknowledgement: that comes after what was taken
+ * was served.
  */
 void hv_holders_post(struct hv_holder *const *vcpus, uint64_t mask, uint32_t requests)
 {
     uint32_t since[HV_MAX_VCPUS];
 
     hv_lock_check_wait(HV_RANK_FLUSH_WAIT, "posting to vCPUs");
-    for (int round = 0; round < 2; round++) {
-        for (uint64_t left = mask; left != 0; left &= left - 1) {
-            unsigned index = (unsigned)__builtin_ctzll(left);
+    ring_all(vcpus, mask, requests, since);
+    for (uint64_t left = mask; left != 0; left &= left - 1) {
+        unsigned index = (unsigned)__builtin_ctzll(left);
 
-            since[index] = hv_doorbell_acknowledged(vcpus[index]->bell);
-            hv_doorbell_ring(vcpus[index]->bell, requests);
+        if (!await_taken(vcpus[index]->bell, requests)) {
+            mask &= ~HV_BIT(index);
         }
-        for (uint64_t left = mask; left != 0; left &= left - 1) {
-            unsigned index = (unsigned)__builtin_ctzll(left);
-            struct hv_doorbell *bell = vcpus[index]->bell;
+    }
+    ring_all(vcpus, mask, requests, since);
+    for (uint64_t left = mask; left != 0; left &= left - 1) {
+        unsigned index = (unsigned)__builtin_ctzll(left);
+        struct hv_doorbell *bell = vcpus[index]->bell;
 
-            while (hv_doorbell_in_guest(bell) && hv_doorbell_acknowledged(bell) == since[index]) {
-                hv_doorbell_wait(bell, since[index]);
-            }
-            if (!hv_doorbell_in_guest(bell)) {
-                mask &= ~HV_BIT(index);
-            }
+        while (hv_doorbell_in_guest(bell) && hv_doorbell_acknowledged(bell) == since[index]) {
+            hv_doorbell_wait(bell, since[index]);
         }
     }
 }

@@ -233,7 +233,10 @@ static void ask_body(unsigned index, void *context)
     hv_store_seq(&phase, 1);
 }
 
-/* An acknowledgement of what was taken before the ring ends no wait. */
+/*
+ * Acknowledgements that are not of this ring end no wait: one of what was taken before it, and those
+ * of a vCPU that parks for others in the middle of a block.
+ */
 static void stale_acknowledgement(bool post)
 {
     struct fake_vcpu *vcpu = &fixture.vcpu[0];
@@ -247,15 +250,22 @@ static void stale_acknowledgement(bool post)
     hv_race_stop(1, "doorbell.wait.sleeps", 0);
     threads_start(&asker, 1, ask_body, &post);
     TAP_OK(hv_race_await(1, "doorbell.wait.sleeps"));
-    hv_doorbell_acknowledge(&vcpu->bell);
-    /* Before the release, which frees the older of the two: it must park there again. */
-    hv_race_stop(1, "doorbell.wait.sleeps", 0);
-    hv_race_release(1, "doorbell.wait.sleeps");
-    TAP_OK(hv_race_await(1, "doorbell.wait.sleeps"));
-    TAP_EQ(hv_load_seq(&phase), 0);
-    TAP_EQ(hv_load_seq(&vcpu->bell.requests), post ? HV_REQUEST_EPOCH : HV_REQUEST_FLUSH);
+    for (unsigned i = 0; i < 3; i++) {
+        hv_doorbell_acknowledge(&vcpu->bell);
+        /* Before the release, which frees the older of the two: it must park there again. */
+        hv_race_stop(1, "doorbell.wait.sleeps", 0);
+        hv_race_release(1, "doorbell.wait.sleeps");
+        TAP_OK(hv_race_await(1, "doorbell.wait.sleeps"));
+        TAP_EQ(hv_load_seq(&phase), 0);
+        TAP_EQ(hv_load_seq(&vcpu->bell.requests), post ? HV_REQUEST_EPOCH : HV_REQUEST_FLUSH);
+    }
     fake_vcpu_serve(vcpu);
     hv_race_end();
+    while (hv_load_seq(&phase) == 0) {
+        if (hv_load_seq(&vcpu->bell.exit_request)) {
+            fake_vcpu_serve(vcpu);
+        }
+    }
     threads_join(&asker);
     hv_doorbell_leave(&vcpu->bell);
     fixture_close(&fixture);
