@@ -74,6 +74,7 @@ int hv_domain_set_boot(struct hv_domain *domain, const struct hv_boot_state *boo
     }
     hv_lock_take(&domain->lifecycle);
     if (hv_load_seq(&domain->state) == HV_DOMAIN_STATE_PAUSED) {
+        hv_domain_stop_vcpus(domain);
         set_boot_registers(&domain->vcpu[0].cpu, boot);
         domain->ops->state_changed(domain->vcpu[0].engine);
         rc = 0;
@@ -100,19 +101,12 @@ static uint8_t code_bits(const struct hv_cpu *cpu)
     return cpu->seg[HV_SEG_CS].attr & HV_SEG_ATTR_DB ? 32 : 16;
 }
 
-int hv_domain_get_crash(struct hv_domain *domain, struct hv_crash_report *report_out)
+static void fill_crash(const struct hv_domain *domain, const struct hv_vcpu *vcpu,
+                       struct hv_crash_report *report_out)
 {
-    enum hv_domain_state state = (enum hv_domain_state)hv_load_seq(&domain->state);
+    const struct hv_cpu *cpu = &vcpu->cpu;
     struct hv_engine_trace trace = {0};
-    const struct hv_vcpu *vcpu;
-    const struct hv_cpu *cpu;
 
-    if (state != HV_DOMAIN_STATE_SHUTDOWN && state != HV_DOMAIN_STATE_PAUSED) {
-        return -EBUSY;
-    }
-    hv_domain_stop_vcpus(domain);
-    vcpu = &domain->vcpu[domain->end_vcpu];
-    cpu = &vcpu->cpu;
     domain->ops->get_trace(vcpu->engine, &trace);
     *report_out = (struct hv_crash_report){
         .vcpu = vcpu->index,
@@ -145,5 +139,23 @@ int hv_domain_get_crash(struct hv_domain *domain, struct hv_crash_report *report
     for (unsigned i = 0; i < trace.code_bytes; i++) {
         report_out->code[i] = trace.code[i];
     }
-    return 0;
+}
+
+int hv_domain_get_crash(struct hv_domain *domain, struct hv_crash_report *report_out)
+{
+    enum hv_domain_state state;
+    struct hv_domain_status status;
+    int rc = -EBUSY;
+
+    /* Held throughout: a resume in between would be stopped for good. */
+    hv_lock_take(&domain->lifecycle);
+    state = (enum hv_domain_state)hv_load_seq(&domain->state);
+    if (state == HV_DOMAIN_STATE_SHUTDOWN || state == HV_DOMAIN_STATE_PAUSED) {
+        hv_domain_stop_vcpus(domain);
+        hv_domain_get_status(domain, &status);
+        fill_crash(domain, &domain->vcpu[status.vcpu], report_out);
+        rc = 0;
+    }
+    hv_lock_drop(&domain->lifecycle);
+    return rc;
 }

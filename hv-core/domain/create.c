@@ -280,7 +280,9 @@ void hv_domain_destroy(struct hv_domain *domain)
         return;
     }
     hv_lock_take(&domain->lifecycle);
-    hv_swap_seq(&domain->ended, 1);
+    hv_lock_take(&domain->end_lock);
+    domain->ended = true;
+    hv_lock_drop(&domain->end_lock);
     hv_domain_announce(domain, HV_DOMAIN_STATE_DYING);
     hv_domain_stop_vcpus(domain);
     hv_lock_drop(&domain->lifecycle);

@@ -13,9 +13,10 @@
  *
  * Invariants:
  *   (1) guest code runs only while may_run is set and the vCPU is counted in active;
- *   (2) `end` is written once between two resets, by the first who ends the domain;
+ *   (2) `end` is written once between two resets or resumes, by the first who ends the domain;
  *   (3) state changes hold the lifecycle lock, but for RUNNING -> SHUTDOWN or PAUSED by the guest's
- *       own end, which is a compare-and-exchange so that it can be done under any lock.
+ *       own end, which is a compare-and-exchange so that it can be done under any lock. A domain that
+ *       paused itself may have vCPUs inside still: whoever counts on PAUSED stops them first.
  */
 #pragma once
 
@@ -52,10 +53,10 @@ struct hv_domain {
     _Atomic uint32_t active;  /* vCPUs inside their run loop; futex word */
     _Atomic uint32_t changes; /* bumped with each change of state; futex word */
     _Atomic uint64_t halted;  /* vCPUs that wait with interrupts off or for SIPI */
-    _Atomic uint32_t ended;   /* 0, or 1 once the end below is being or has been written */
 
     /* Guarded by end_lock (HV_RANK_LEAF). */
     struct hv_lock end_lock;
+    bool ended; /* no (further) end is taken: there is one, or the domain is being destroyed */
     enum hv_domain_end end;
     uint32_t end_code, end_vcpu;
     char end_reason[128];

@@ -20,22 +20,11 @@ void hv_domain_announce(struct hv_domain *domain, enum hv_domain_state state)
     hv_futex_wake(&domain->changes, INT32_MAX);
 }
 
-void hv_domain_end(struct hv_domain *domain, enum hv_domain_end end, uint32_t code, unsigned vcpu,
-                   const char *reason)
+/* Make the vCPUs leave, and the state say so. */
+static void settle_end(struct hv_domain *domain, enum hv_domain_end end)
 {
     uint32_t expected = HV_DOMAIN_STATE_RUNNING;
-    size_t length = strnlen(reason, sizeof(domain->end_reason) - 1);
 
-    if (hv_swap_seq(&domain->ended, 1)) {
-        return;
-    }
-    hv_lock_take(&domain->end_lock);
-    domain->end = end;
-    domain->end_code = code;
-    domain->end_vcpu = vcpu;
-    memcpy(domain->end_reason, reason, length);
-    domain->end_reason[length] = '\0';
-    hv_lock_drop(&domain->end_lock);
     hv_store_seq(&domain->may_run, 0);
     for (unsigned i = 0; i < domain->vcpus; i++) {
         hv_doorbell_ring(&domain->vcpu[i].bell, HV_REQUEST_STOP);
@@ -46,6 +35,29 @@ void hv_domain_end(struct hv_domain *domain, enum hv_domain_end end, uint32_t co
                                                   : HV_DOMAIN_STATE_SHUTDOWN)) {
         hv_add_seq(&domain->changes, 1);
         hv_futex_wake(&domain->changes, INT32_MAX);
+    }
+}
+
+void hv_domain_end(struct hv_domain *domain, enum hv_domain_end end, uint32_t code, unsigned vcpu,
+                   const char *reason)
+{
+    size_t length = strnlen(reason, sizeof(domain->end_reason) - 1);
+    bool first;
+
+    hv_lock_take(&domain->end_lock);
+    first = !domain->ended;
+    if (first) {
+        domain->ended = true;
+        domain->end = end;
+        domain->end_code = code;
+        domain->end_vcpu = vcpu;
+        memcpy(domain->end_reason, reason, length);
+        domain->end_reason[length] = '\0';
+    }
+    hv_lock_drop(&domain->end_lock);
+    if (first) {
+        /* Written before, settled after: pairs with hv_domain_unpause(). */
+        settle_end(domain, end);
     }
 }
 
@@ -77,40 +89,63 @@ void hv_domain_start_vcpus(struct hv_domain *domain)
     }
 }
 
-/* An end that came while nobody was RUNNING (between a pause and its unpause) is not lost. */
-static bool end_is_final(struct hv_domain *domain)
+static enum hv_domain_end get_end(struct hv_domain *domain)
 {
-    bool final;
+    enum hv_domain_end end;
 
     hv_lock_take(&domain->end_lock);
-    final = domain->end != HV_DOMAIN_END_NONE && domain->end != HV_DOMAIN_END_NO_MEMORY;
+    end = domain->end;
     hv_lock_drop(&domain->end_lock);
-    return final;
+    return end;
 }
 
-static void forget_end(struct hv_domain *domain)
+/*
+ * Forget how it ended, and let it end again. For a resume only an end that a resume is the answer
+ * to: another, which came while nobody was RUNNING, is not lost. False when there is such a one.
+ */
+static bool forget_end(struct hv_domain *domain, bool resume)
 {
+    bool forget;
+
     hv_lock_take(&domain->end_lock);
-    domain->end = HV_DOMAIN_END_NONE;
-    domain->end_reason[0] = '\0';
+    forget = !resume || domain->end == HV_DOMAIN_END_NONE || domain->end == HV_DOMAIN_END_NO_MEMORY;
+    if (forget) {
+        domain->end = HV_DOMAIN_END_NONE;
+        domain->end_reason[0] = '\0';
+        domain->ended = false;
+    }
     hv_lock_drop(&domain->end_lock);
-    hv_store_seq(&domain->ended, 0);
+    return forget;
+}
+
+/* What PAUSED promises, however it came to be: nobody inside, and no timer that fires. */
+static void quiesce(struct hv_domain *domain)
+{
+    hv_domain_stop_vcpus(domain);
+    hv_platform_pause(&domain->platform);
 }
 
 int hv_domain_unpause(struct hv_domain *domain)
 {
+    enum hv_domain_end end;
     int rc = 0;
 
     hv_lock_take(&domain->lifecycle);
     if (get_state(domain) != HV_DOMAIN_STATE_PAUSED) {
         rc = -EBUSY;
-    } else if (end_is_final(domain)) {
+    } else if (!forget_end(domain, true)) {
         hv_domain_announce(domain, HV_DOMAIN_STATE_SHUTDOWN);
     } else {
-        forget_end(domain);
+        quiesce(domain);
         hv_platform_resume(&domain->platform);
         hv_domain_announce(domain, HV_DOMAIN_STATE_RUNNING);
         hv_domain_start_vcpus(domain);
+        /* One who ended it before RUNNING could not change the state, and we have set may_run
+         * after him. Pairs with hv_domain_end(): who writes `end` after this look settles it. */
+        end = get_end(domain);
+        if (end != HV_DOMAIN_END_NONE) {
+            settle_end(domain, end);
+        }
     }
     hv_lock_drop(&domain->lifecycle);
     return rc;
@@ -123,10 +158,11 @@ int hv_domain_pause(struct hv_domain *domain)
 
     hv_lock_take(&domain->lifecycle);
     if (hv_cas_seq(&domain->state, &expected, HV_DOMAIN_STATE_PAUSED)) {
-        hv_domain_stop_vcpus(domain);
-        hv_platform_pause(&domain->platform);
+        quiesce(domain);
         hv_domain_announce(domain, HV_DOMAIN_STATE_PAUSED);
-    } else if (expected != HV_DOMAIN_STATE_PAUSED) {
+    } else if (expected == HV_DOMAIN_STATE_PAUSED) {
+        quiesce(domain); /* by itself, perhaps: NO_MEMORY */
+    } else {
         rc = -EBUSY;
     }
     hv_lock_drop(&domain->lifecycle);
@@ -143,8 +179,7 @@ int hv_domain_reset(struct hv_domain *domain)
     if (state != HV_DOMAIN_STATE_PAUSED && state != HV_DOMAIN_STATE_SHUTDOWN) {
         rc = -EBUSY;
     } else {
-        hv_domain_stop_vcpus(domain);
-        hv_platform_pause(&domain->platform);
+        quiesce(domain);
         hv_platform_reset(&domain->platform);
         for (unsigned i = 0; i < domain->vcpus; i++) {
             struct hv_vcpu *vcpu = &domain->vcpu[i];
@@ -154,7 +189,7 @@ int hv_domain_reset(struct hv_domain *domain)
             domain->ops->state_changed(vcpu->engine);
         }
         hv_store_seq(&domain->halted, 0);
-        forget_end(domain);
+        (void)forget_end(domain, false);
         hv_domain_announce(domain, HV_DOMAIN_STATE_PAUSED);
     }
     hv_lock_drop(&domain->lifecycle);
