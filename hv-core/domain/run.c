@@ -54,12 +54,15 @@ static bool apply_nmis(struct hv_vcpu *vcpu, uint32_t bits)
  */
 static bool apply_startup(struct hv_vcpu *vcpu)
 {
-    uint32_t bits = hv_load_relaxed(&vcpu->startup) ? hv_swap_seq(&vcpu->startup, 0) : 0;
+    uint32_t bits;
     bool again;
 
-    if (bits == 0) {
+    if (hv_load_relaxed(&vcpu->startup) == 0) {
         return false;
     }
+    /* In this order: pairs with nobody_hears(). */
+    hv_and_seq(&vcpu->domain->halted, ~((uint64_t)1 << vcpu->index));
+    bits = hv_swap_seq(&vcpu->startup, 0);
     again = apply_nmis(vcpu, bits);
     if (bits & HV_VCPU_STARTUP_INIT) {
         hv_cpu_take_init(&vcpu->cpu);
@@ -73,6 +76,26 @@ static bool apply_startup(struct hv_vcpu *vcpu)
 }
 
 /*
+ * All vCPUs said that they wait with interrupts off, which leaves INIT, SIPI and NMI, each of them
+ * posted by one who had not said so yet. What was posted stands, or its taker has taken back his
+ * word before he took it.
+ */
+static bool nobody_hears(struct hv_domain *domain, uint64_t halted)
+{
+    uint64_t all = UINT64_MAX >> (HV_MAX_VCPUS - domain->vcpus);
+
+    if (halted != all) {
+        return false;
+    }
+    for (unsigned i = 0; i < domain->vcpus; i++) {
+        if (hv_load_seq(&domain->vcpu[i].startup)) {
+            return false;
+        }
+    }
+    return hv_load_seq(&domain->halted) == all;
+}
+
+/*
  * True when the vCPU has nothing to do until somebody kicks it. When all of a domain's vCPUs wait
  * where no interrupt can reach them, nobody ever will, and the domain ends.
  */
@@ -80,7 +103,6 @@ static bool idle(struct hv_vcpu *vcpu)
 {
     struct hv_domain *domain = vcpu->domain;
     uint64_t bit = (uint64_t)1 << vcpu->index;
-    uint64_t all = domain->vcpus == 64 ? UINT64_MAX : ((uint64_t)1 << domain->vcpus) - 1;
     bool deaf;
 
     if (vcpu->cpu.activity == HV_ACTIVITY_RUNNING ||
@@ -88,7 +110,7 @@ static bool idle(struct hv_vcpu *vcpu)
         return false;
     }
     deaf = vcpu->cpu.activity == HV_ACTIVITY_WAIT_SIPI || !(vcpu->cpu.rflags & HV_RFLAGS_IF);
-    if (deaf && (hv_or_seq(&domain->halted, bit) | bit) == all) {
+    if (deaf && nobody_hears(domain, hv_or_seq(&domain->halted, bit) | bit)) {
         hv_domain_end(domain, HV_DOMAIN_END_HALTED, 0, vcpu->index,
                       "every vCPU waits with interrupts off");
     }

@@ -5,6 +5,7 @@
 #include "lib/tap.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #define WAIT_NS (10 * HV_NS_PER_S)
 
@@ -29,9 +30,9 @@ static bool good(int rc, const char *what)
     return rc == 0;
 }
 
-bool machine_make(struct machine *machine, unsigned vcpus)
+static bool make(struct machine *machine, unsigned vcpus, unsigned workers)
 {
-    const struct hv_core_config core = {.workers = 2, .memory_bytes = 2 * MACHINE_BYTES};
+    const struct hv_core_config core = {.workers = workers, .memory_bytes = 2 * MACHINE_BYTES};
     const struct hv_domain_config domain = {
         .name = "test",
         .engine = "soft",
@@ -46,6 +47,16 @@ bool machine_make(struct machine *machine, unsigned vcpus)
     memset(machine, 0, sizeof(*machine));
     return good(hv_core_create(&core, &machine->core), "hv_core_create") &&
            good(hv_domain_create(machine->core, &domain, &machine->domain, why, sizeof(why)), why);
+}
+
+bool machine_make(struct machine *machine, unsigned vcpus)
+{
+    return make(machine, vcpus, sysconf(_SC_NPROCESSORS_ONLN) > 1 ? 2 : 1);
+}
+
+bool machine_make_on_one(struct machine *machine, unsigned vcpus)
+{
+    return make(machine, vcpus, 1);
 }
 
 void machine_unmake(struct machine *machine)

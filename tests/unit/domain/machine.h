@@ -17,8 +17,10 @@ struct machine {
     size_t console_bytes;
 };
 
-/** A core of two workers with a paused domain of @vcpus. */
+/** A core of two workers, or as many as the host has CPUs, with a paused domain of @vcpus. */
 bool machine_make(struct machine *machine, unsigned vcpus);
+/** The same, all on one worker. */
+bool machine_make_on_one(struct machine *machine, unsigned vcpus);
 void machine_unmake(struct machine *machine);
 
 /** Put @code at the entry point and set the boot registers. */

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A domain's life: each way it ends, pause and resume, reset, what the control side may ask. */
+#include "domain/domain.h"
 #include "lib/tap.h"
 #include "machine.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <string.h>
 
 /* Code of 32-bit protected mode, flat, paging off. */
@@ -55,6 +57,44 @@ static void test_halted_smp(void)
     TAP_OK(machine_make(&machine, 3));
     TAP_OK(machine_run(&machine, code_halt, sizeof(code_halt), &status));
     TAP_EQ(status.end, HV_DOMAIN_END_HALTED);
+    machine_unmake(&machine);
+}
+
+#define RELEASE 0x200000u /* the word that lets the first vCPU go on */
+#define AP_CODE 0x10000u  /* the page its SIPI names */
+
+static const uint8_t code_start_other[] = {
+    0x83, 0x3d, 0x00, 0x00, 0x20, 0x00, 0x00,                   /* cmpl $0,RELEASE */
+    0x74, 0xf7,                                                 /* je back */
+    0xc7, 0x05, 0x10, 0x03, 0xe0, 0xfe, 0x00, 0x00, 0x00, 0x01, /* ICR high: to APIC 1 */
+    0xc7, 0x05, 0x00, 0x03, 0xe0, 0xfe, 0x00, 0x45, 0x00, 0x00, /* ICR low: INIT */
+    0xc7, 0x05, 0x00, 0x03, 0xe0, 0xfe, 0x10, 0x46, 0x00, 0x00, /* ICR low: SIPI, page 10h */
+    0xfa, 0xf4, 0xeb, 0xfc,                                     /* cli; hlt; again */
+};
+static const uint8_t code_other[] = {0xb0, 9, 0xe6, 0xf4, 0xeb, 0xfe}; /* out 0xf4, 9 */
+
+/* Who halts for good right behind a SIPI leaves one that will hear it, though it has not yet: on
+ * one worker it comes to it after us. */
+static void test_halted_behind_sipi(void)
+{
+    struct hv_domain_status status;
+    struct machine machine;
+    uint32_t release = 1;
+
+    TAP_OK(machine_make_on_one(&machine, 2));
+    TAP_EQ(hv_guest_copy(machine.domain, (hv_gpa){AP_CODE}, (void *)(uintptr_t)code_other,
+                         sizeof(code_other), HV_COPY_TO_GUEST),
+           0);
+    TAP_OK(machine_load(&machine, code_start_other, sizeof(code_start_other)));
+    TAP_EQ(hv_domain_unpause(machine.domain), 0);
+    while (hv_load_seq(&machine.domain->halted) != 2) {
+        sched_yield();
+    }
+    TAP_EQ(hv_guest_copy(machine.domain, (hv_gpa){RELEASE}, &release, 4, HV_COPY_TO_GUEST), 0);
+    TAP_EQ(hv_domain_wait_change(machine.domain, HV_DOMAIN_STATE_RUNNING, 10 * HV_NS_PER_S), 0);
+    hv_domain_get_status(machine.domain, &status);
+    TAP_EQ(status.end, HV_DOMAIN_END_DEBUG_EXIT);
+    TAP_EQ(status.code, 9);
     machine_unmake(&machine);
 }
 
@@ -166,6 +206,29 @@ static void test_crash_from_outside(void)
     machine_unmake(&machine);
 }
 
+/* What ends a paused domain is not lost: it does not run again before a reset. */
+static void test_crash_while_paused(void)
+{
+    struct hv_crash_report report;
+    struct hv_domain_status status;
+    struct machine machine;
+
+    TAP_OK(machine_make(&machine, 1));
+    TAP_OK(machine_load(&machine, code_spin, sizeof(code_spin)));
+    hv_domain_crash(machine.domain, "early");
+    hv_domain_get_status(machine.domain, &status);
+    TAP_EQ(status.state, HV_DOMAIN_STATE_PAUSED);
+    TAP_EQ(hv_domain_unpause(machine.domain), 0);
+    hv_domain_get_status(machine.domain, &status);
+    TAP_EQ(status.state, HV_DOMAIN_STATE_SHUTDOWN);
+    TAP_STR(status.reason, "early");
+    TAP_EQ(hv_domain_get_crash(machine.domain, &report), 0);
+    TAP_EQ(hv_domain_reset(machine.domain), 0);
+    TAP_OK(machine_run(&machine, code_debug_exit, sizeof(code_debug_exit), &status));
+    TAP_EQ(status.end, HV_DOMAIN_END_DEBUG_EXIT);
+    machine_unmake(&machine);
+}
+
 static void test_stats(void)
 {
     static struct hv_stat stats[512];
@@ -215,12 +278,14 @@ int main(int argc, char **argv)
     static const struct tap_case cases[] = {
         {"domain.ends", test_ends},
         {"domain.halted-smp", test_halted_smp},
+        {"domain.halted-behind-sipi", test_halted_behind_sipi},
         {"domain.crash-report", test_crash_report},
         {"domain.console", test_console},
         {"domain.pause", test_pause},
         {"domain.reset", test_reset},
         {"domain.destroy-running", test_destroy_running},
         {"domain.crash", test_crash_from_outside},
+        {"domain.crash-while-paused", test_crash_while_paused},
         {"domain.stats", test_stats},
         {"domain.refused", test_boot_refused},
     };
