@@ -9,16 +9,39 @@
 #include <errno.h>
 #include <unistd.h>
 
+static unsigned host_cpus(void)
+{
+    long online = sysconf(_SC_NPROCESSORS_ONLN);
+
+    return online > 0 ? (unsigned)online : 1;
+}
+
+/* Workers beyond the host's CPUs would only take them from each other, in the middle of a slice. */
+static int check_config(const struct hv_core_config *config, unsigned *workers_out)
+{
+    unsigned cpus = host_cpus();
+    unsigned most = cpus < HV_SCHED_MAX_WORKERS ? cpus : HV_SCHED_MAX_WORKERS;
+
+    *workers_out = config->workers ? config->workers : most;
+    return *workers_out > most || config->memory_bytes == 0 || config->memory_bytes % HV_EXTENT_SIZE
+               ? -EINVAL
+               : 0;
+}
+
 int hv_core_create(const struct hv_core_config *config, struct hv_core **core_out)
 {
     /* Nobody maps the pool from outside so it may as well have huge pages: a random
      * guest read took 12 ns instead of 25. */
     const struct hv_arena_config arena = {HV_BACKING_KIND_ANON, config->memory_bytes};
-    unsigned workers = config->workers;
+    unsigned workers;
     struct hv_core *core;
     int rc;
 
     *core_out = NULL;
+    rc = check_config(config, &workers);
+    if (rc < 0) {
+        return rc;
+    }
     core = hv_alloc(1, sizeof(*core));
     if (!core) {
         return -ENOMEM;
@@ -28,11 +51,6 @@ int hv_core_create(const struct hv_core_config *config, struct hv_core **core_ou
     hv_list_init(&core->domains);
     core->next_id = 1;
     core->next_generation = 1;
-    if (workers == 0) {
-        long online = sysconf(_SC_NPROCESSORS_ONLN);
-
-        workers = online > 0 ? (unsigned)online : 1;
-    }
     rc = hv_arena_create(&arena, &core->arena);
     if (rc == 0) {
         rc = hv_sched_create(workers, &core->clock, &core->sched);

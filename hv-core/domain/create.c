@@ -208,15 +208,19 @@ static int check_config(const struct hv_core *core, const struct hv_domain_confi
         explain(why, why_size, "a machine's name has 1 to 63 bytes");
         return -EINVAL;
     }
+    if (!config->engine) {
+        explain(why, why_size, "a machine has an engine");
+        return -EINVAL;
+    }
     if (config->vcpus == 0 || config->vcpus > HV_MAX_VCPUS) {
         explain(why, why_size, "a machine has 1 to 64 virtual CPUs");
         return -EINVAL;
     }
-    hv_heap_get_info(hv_arena_heap(core->arena), &heap);
     if (config->memory_bytes < HV_EXTENT_SIZE || config->memory_bytes % HV_MIB) {
         explain(why, why_size, "memory is a multiple of 1 MiB, at least 2 MiB");
         return -EINVAL;
     }
+    hv_heap_get_info(hv_arena_heap(core->arena), &heap);
     if (config->memory_bytes >> HV_PAGE_SHIFT > heap.total_frames) {
         explain(why, why_size, "memory is more than the core's arena holds");
         return -EINVAL;

@@ -40,7 +40,6 @@ void *hv_arena_host(const struct hv_arena *arena, hv_mfn mfn);
 uint64_t hv_arena_frames(const struct hv_arena *arena);
 
 struct hv_heap;
-struct hv_flush_clock;
 struct hv_holders;
 
 struct hv_heap *hv_arena_heap(struct hv_arena *arena);

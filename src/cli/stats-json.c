@@ -4,12 +4,9 @@
 
 #include <json-glib/json-glib.h>
 
-/* Between the two calls a lock may be registered: leave room. */
-#define SLACK 64
-
 char *lodge_stats_to_json(struct hv_domain *domain)
 {
-    gsize room = hv_domain_get_stats(domain, NULL, 0) + SLACK;
+    gsize room = hv_domain_get_stats(domain, NULL, 0);
     g_autofree struct hv_stat *stats = g_new0(struct hv_stat, room);
     gsize count = MIN(hv_domain_get_stats(domain, stats, room), room);
     g_autoptr(JsonObject) object = json_object_new();

@@ -4,8 +4,8 @@
  * behind a socket they become the messages of the same names, and nothing above this header
  * changes.
  *
- * A domain is named by a handle: 16 bits of id and 48 bits of generation, so that a stale handle
- * never finds a new domain (-ENOENT).
+ * A domain is named by the pointer that hv_domain_create() gave, until hv_domain_destroy(). No
+ * other call may be under way with it then.
  *
  * Results: 0 or a negative errno of the closed vocabulary in docs/errors.md.
  */
@@ -17,16 +17,17 @@
 struct hv_core;
 struct hv_domain;
 
-typedef struct {
-    uint64_t v;
-} hv_domain_id;
-
 struct hv_core_config {
-    unsigned workers;      /* pCPU workers, 1 to the host's CPUs; 0 means all */
-    uint64_t memory_bytes; /* arena, a multiple of 2 MiB */
+    unsigned workers; /* pCPU workers, 1 to the host's CPUs but at most 256; 0 means that many */
+    uint64_t memory_bytes; /* arena, a multiple of 2 MiB, at least one */
 };
 
-/** Start a core: arena, workers. Returns 0 and *core_out; -EINVAL, -ENOMEM, -EAGAIN. */
+/**
+ * Start a core: arena, workers.
+ *
+ * Returns 0 and *core_out, owned by the caller until hv_core_destroy(); -EINVAL for more workers
+ * than there may be, or for the size; -ENOMEM; -EAGAIN when the host starts no more threads.
+ */
 HV_MUST_CHECK int hv_core_create(const struct hv_core_config *config, struct hv_core **core_out);
 /** All domains are destroyed. NULL is accepted. */
 void hv_core_destroy(struct hv_core *core);
@@ -56,8 +57,8 @@ struct hv_domain_config {
  *
  * @why  @why_size bytes for a sentence that names the bad value; may be NULL.
  *
- * Returns 0 and *domain_out, owned by the caller until hv_domain_destroy(); -EINVAL for a value out
- * of range; -ENOTSUP when the engine is unknown or cannot run here; -ENOMEM; -ENOSPC when 65,000
+ * Returns 0 and *domain_out, owned by the caller until hv_domain_destroy(); -EINVAL for a value
+ * missing or out of range; -ENOTSUP when the engine is unknown or cannot run here; -ENOMEM; -ENOSPC when 65,000
  * domains exist.
  */
 HV_MUST_CHECK int hv_domain_create(struct hv_core *core, const struct hv_domain_config *config,
@@ -97,7 +98,10 @@ struct hv_domain_status {
     uint32_t vcpu; /* whose it was, where that makes sense */
 };
 
-/** Let it run (again). -EBUSY unless paused. */
+/**
+ * Let it run (again). -EBUSY unless paused. One that was ended while it was paused does not run, but
+ * goes to SHUTDOWN.
+ */
 HV_MUST_CHECK int hv_domain_unpause(struct hv_domain *domain);
 /** Stop all vCPUs and wait until each is out of the guest. -EBUSY unless running or paused. */
 HV_MUST_CHECK int hv_domain_pause(struct hv_domain *domain);
@@ -163,7 +167,7 @@ struct hv_stat {
  */
 size_t hv_domain_get_stats(struct hv_domain *domain, struct hv_stat *stats, size_t max);
 
-/** What a crash report shows: text of registers, last blocks and code bytes of @vcpu. */
+/* What a crash report shows: registers, last blocks and code bytes of @vcpu. */
 struct hv_crash_report {
     uint32_t vcpu;
     uint64_t gpr[16], rip, rflags, cr0, cr2, cr3, cr4, efer;
@@ -175,6 +179,7 @@ struct hv_crash_report {
     uint8_t code[32];
     unsigned code_bytes;
 };
+/** Of the vCPU that ended the domain, or the first. -EBUSY unless paused or shut down. */
 HV_MUST_CHECK int hv_domain_get_crash(struct hv_domain *domain, struct hv_crash_report *report_out);
 
 /**

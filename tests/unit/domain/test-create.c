@@ -8,7 +8,9 @@
 #include <hv/domain.h>
 
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
+#include <unistd.h>
 
 static struct hv_core *make_core(void)
 {
@@ -43,7 +45,7 @@ static void test_refuse(void)
     char why[128];
 
     TAP_OK(core != NULL);
-    for (unsigned row = 0; row < 9; row++) {
+    for (unsigned row = 0; row < 10; row++) {
         struct hv_domain_config config = standard;
         int want = -EINVAL;
 
@@ -71,6 +73,9 @@ static void test_refuse(void)
             break;
         case 7:
             config.memory_bytes = 64 * HV_MIB;
+            break;
+        case 8:
+            config.engine = NULL;
             break;
         default:
             config.engine = "warp";
@@ -149,9 +154,33 @@ static void test_fail_at_each(void)
     hv_core_destroy(core);
 }
 
+/* As many workers as CPUs; an arena of whole extents. */
+static void test_core_refuse(void)
+{
+    const unsigned cpus = (unsigned)sysconf(_SC_NPROCESSORS_ONLN);
+    const struct hv_core_config bad[] = {
+        {.workers = cpus + 1, .memory_bytes = 2 * HV_MIB},
+        {.workers = UINT_MAX, .memory_bytes = 2 * HV_MIB},
+        {.workers = 1, .memory_bytes = 0},
+        {.workers = 1, .memory_bytes = 3 * HV_MIB},
+        {.workers = 1, .memory_bytes = UINT64_MAX & ~(HV_EXTENT_SIZE - 1)},
+    };
+    struct hv_core_config good = {.workers = 0, .memory_bytes = 2 * HV_MIB};
+    struct hv_core *core;
+
+    for (size_t i = 0; i < HV_ARRAY_LEN(bad); i++) {
+        TAP_EQ(hv_core_create(&bad[i], &core), (uint64_t)-EINVAL);
+        TAP_OK(core == NULL);
+    }
+    TAP_EQ(hv_core_create(&good, &core), 0);
+    TAP_EQ(hv_sched_workers(core->sched), cpus < 256 ? cpus : 256);
+    hv_core_destroy(core);
+}
+
 int main(int argc, char **argv)
 {
     static const struct tap_case cases[] = {
+        {"domain.create.core-refuse", test_core_refuse},
         {"domain.create.refuse", test_refuse},
         {"domain.create.claims", test_claims},
         {"domain.create.odd-size", test_odd_size},
