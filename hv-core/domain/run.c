@@ -121,7 +121,6 @@ static void handle_exit(struct hv_vcpu *vcpu, const struct hv_exit *exit)
 {
     struct hv_domain *domain = vcpu->domain;
 
-    hv_count(&vcpu->exits[exit->kind], 1);
     switch (exit->kind) {
     case HV_EXIT_PREEMPT:
     case HV_EXIT_DEADLINE:
@@ -186,7 +185,8 @@ static bool run_once(struct hv_vcpu *vcpu, struct hv_worker *worker, hv_ns slice
     hv_qsbr_online(reader);
     hv_worker_clear_deadline(worker);
     handle_exit(vcpu, &exit);
-    return true;
+    /* Who spins waits for a vCPU that may want this worker. */
+    return exit.kind != HV_EXIT_PAUSE_LOOP;
 }
 
 enum hv_sched_verdict hv_vcpu_run(void *context, struct hv_worker *worker, hv_ns slice_end)

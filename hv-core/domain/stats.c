@@ -104,6 +104,7 @@ static void add_engine(struct hv_stat_list *list, const struct hv_domain *domain
         [HV_EXIT_ERROR] = "error",
     };
     uint64_t instructions = 0, blocks = 0, invalidations = 0, fills = 0;
+    uint64_t exit_counts[HV_EXIT_KINDS] = {0};
 
     for (unsigned i = 0; i < domain->vcpus; i++) {
         const struct hv_engine_counters *one = domain->ops->counters(domain->vcpu[i].engine);
@@ -112,6 +113,9 @@ static void add_engine(struct hv_stat_list *list, const struct hv_domain *domain
         blocks += hv_load_relaxed(&one->blocks);
         invalidations += hv_load_relaxed(&one->block_invalidations);
         fills += hv_load_relaxed(&one->tlb_fills);
+        for (unsigned kind = 0; kind < HV_EXIT_KINDS; kind++) {
+            exit_counts[kind] += hv_load_relaxed(&one->exits[kind]);
+        }
     }
     hv_stat_add_text(list, domain->ops->name, "engine.name");
     hv_stat_add(list, instructions, "engine.instructions");
@@ -119,12 +123,7 @@ static void add_engine(struct hv_stat_list *list, const struct hv_domain *domain
     hv_stat_add(list, invalidations, "engine.block_invalidations");
     hv_stat_add(list, fills, "engine.tlb_fills");
     for (unsigned kind = 0; kind < HV_EXIT_KINDS; kind++) {
-        uint64_t count = 0;
-
-        for (unsigned i = 0; i < domain->vcpus; i++) {
-            count += hv_load_relaxed(&domain->vcpu[i].exits[kind]);
-        }
-        hv_stat_add(list, count, "engine.exits.%s", exits[kind]);
+        hv_stat_add(list, exit_counts[kind], "engine.exits.%s", exits[kind]);
     }
 }
 

@@ -36,8 +36,7 @@ struct hv_vcpu {
     char name[16]; /* of the holder */
     /* Atomic: pending enum hv_vcpu_startup bits; pairs with the run loop's swap. */
     _Atomic uint32_t startup;
-    /* Counters: written by the running worker. */
-    _Atomic uint64_t exits[HV_EXIT_KINDS];
+    /* Counter: written by the running worker. */
     _Atomic uint64_t halts;
 };
 

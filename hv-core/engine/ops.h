@@ -20,7 +20,7 @@ enum hv_exit_kind {
     HV_EXIT_HYPERCALL,  /* VMCALL or VMMCALL in CPL 0: result in RAX, RIP is behind it */
     HV_EXIT_SHUTDOWN,   /* triple fault */
     HV_EXIT_RESET_CPU,  /* INIT was taken */
-    HV_EXIT_PAUSE_LOOP, /* many PAUSEs in a row */
+    HV_EXIT_PAUSE_LOOP, /* many PAUSEs in a row: let another run */
     HV_EXIT_NO_MEMORY,  /* the host has no memory for a page: pause the domain */
     HV_EXIT_ERROR,      /* exit->error: the engine cannot go on; crash the domain */
     HV_EXIT_KINDS,
@@ -38,8 +38,6 @@ struct hv_engine_io {
     int (*pio_write)(void *context, uint16_t port, unsigned bytes, uint64_t value);
     int (*mmio_read)(void *context, hv_gpa gpa, unsigned bytes, uint64_t *value_out);
     int (*mmio_write)(void *context, hv_gpa gpa, unsigned bytes, uint64_t value);
-    /** The policy refuses MONITOR, but PAUSE is counted: called on a burst; may be NULL. */
-    void (*pause_loop)(void *context);
 };
 
 struct hv_engine_domain; /* engine's own, one a domain: the block cache */

@@ -296,9 +296,6 @@ int soft_insn_pause(struct hv_engine_vcpu *vcpu, const struct soft_call *call, u
         return SOFT_RESULT_NEXT;
     }
     vcpu->pauses = 0;
-    if (vcpu->io->pause_loop) {
-        vcpu->io->pause_loop(vcpu->io_context);
-    }
     vcpu->cpu->rip = soft_next_rip(vcpu, call);
     vcpu->stop = (struct hv_exit){.kind = HV_EXIT_PAUSE_LOOP};
     return SOFT_RESULT_STOP;

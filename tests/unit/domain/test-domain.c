@@ -5,6 +5,7 @@
 #include "machine.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <sched.h>
 #include <string.h>
 
@@ -60,6 +61,20 @@ static void test_halted_smp(void)
     machine_unmake(&machine);
 }
 
+static uint64_t stat(struct machine *machine, const char *name)
+{
+    static struct hv_stat stats[512];
+    size_t count = hv_domain_get_stats(machine->domain, stats, HV_ARRAY_LEN(stats));
+
+    for (size_t i = 0; i < count && i < HV_ARRAY_LEN(stats); i++) {
+        if (strcmp(stats[i].name, name) == 0) {
+            return stats[i].value;
+        }
+    }
+    tap_fail(__FILE__, __LINE__, "there is no %s", name);
+    return 0;
+}
+
 #define RELEASE 0x200000u /* the word that lets the first vCPU go on */
 #define AP_CODE 0x10000u  /* the page its SIPI names */
 
@@ -95,6 +110,95 @@ static void test_halted_behind_sipi(void)
     hv_domain_get_status(machine.domain, &status);
     TAP_EQ(status.end, HV_DOMAIN_END_DEBUG_EXIT);
     TAP_EQ(status.code, 9);
+    machine_unmake(&machine);
+}
+
+/* 200 times sets a byte that the other clears, each spinning with PAUSE until it is its turn. */
+static const uint8_t code_ping[] = {0xc7,
+                                    0x05,
+                                    0x10,
+                                    0x03,
+                                    0xe0,
+                                    0xfe,
+                                    0x00,
+                                    0x00,
+                                    0x00,
+                                    0x01, /* as above: start the other */
+                                    0xc7,
+                                    0x05,
+                                    0x00,
+                                    0x03,
+                                    0xe0,
+                                    0xfe,
+                                    0x00,
+                                    0x45,
+                                    0x00,
+                                    0x00, /**/
+                                    0xc7,
+                                    0x05,
+                                    0x00,
+                                    0x03,
+                                    0xe0,
+                                    0xfe,
+                                    0x10,
+                                    0x46,
+                                    0x00,
+                                    0x00, /**/
+                                    0xb9,
+                                    0xc8,
+                                    0x00,
+                                    0x00,
+                                    0x00, /* mov $200,%ecx */
+                                    0xf3,
+                                    0x90, /* pause */
+                                    0x83,
+                                    0x3d,
+                                    0x00,
+                                    0x80,
+                                    0x00,
+                                    0x00,
+                                    0x00, /* cmpl $0,0x8000 */
+                                    0x75,
+                                    0xf5, /* jne pause */
+                                    0xc7,
+                                    0x05,
+                                    0x00,
+                                    0x80,
+                                    0x00,
+                                    0x00,
+                                    0x01,
+                                    0x00,
+                                    0x00,
+                                    0x00, /* movl $1,0x8000 */
+                                    0x49, /* dec %ecx */
+                                    0x75,
+                                    0xe8, /* jne pause */
+                                    OUT_PORT_AL(0xf4, 9),
+                                    SPIN};
+static const uint8_t code_pong[] = {
+    0xf3, 0x90,                   /* pause */
+    0x80, 0x3e, 0x00, 0x80, 0x01, /* cmpb $1,0x8000 */
+    0x75, 0xf7,                   /* jne pause */
+    0xc6, 0x06, 0x00, 0x80, 0x00, /* movb $0,0x8000 */
+    0xeb, 0xf0,                   /* jmp pause */
+};
+
+/* On one worker, who spins gives way long before its slice is over. */
+static void test_pause_loop(void)
+{
+    struct hv_domain_status status;
+    struct machine machine;
+
+    TAP_OK(machine_make_on_one(&machine, 2));
+    TAP_EQ(hv_guest_copy(machine.domain, (hv_gpa){AP_CODE}, (void *)(uintptr_t)code_pong,
+                         sizeof(code_pong), HV_COPY_TO_GUEST),
+           0);
+    TAP_OK(machine_run(&machine, code_ping, sizeof(code_ping), &status));
+    TAP_EQ(status.code, 9);
+    TAP_EQ(hv_domain_reset(machine.domain), 0);
+    TAP_OK(stat(&machine, "engine.exits.pause_loop") >= 200);
+    tap_note("%" PRIu64 " instructions", stat(&machine, "engine.instructions"));
+    TAP_OK(stat(&machine, "engine.instructions") < 8000000);
     machine_unmake(&machine);
 }
 
@@ -279,6 +383,7 @@ int main(int argc, char **argv)
         {"domain.ends", test_ends},
         {"domain.halted-smp", test_halted_smp},
         {"domain.halted-behind-sipi", test_halted_behind_sipi},
+        {"domain.pause-loop", test_pause_loop},
         {"domain.crash-report", test_crash_report},
         {"domain.console", test_console},
         {"domain.pause", test_pause},
