@@ -55,7 +55,8 @@ void soft_jump_put(struct hv_engine_vcpu *vcpu, uint64_t rip, const struct soft_
 /**
  * The block at @rip, when one is known and the fetch TLB has its page: put into the jump cache.
  *
- * Returns its first micro-operation; NULL when the run loop must look (translate, raise a fault).
+ * Returns its first micro-operation; NULL when the run loop must look (translate, raise a fault),
+ * and then the mode may be OUTSIDE: the page was not populated.
  */
 const struct soft_uop *soft_jump_find(struct hv_engine_vcpu *vcpu, uint64_t rip);
 

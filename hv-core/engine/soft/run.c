@@ -195,7 +195,14 @@ static int find_block(struct hv_engine_vcpu *vcpu, const struct soft_uop **uop_o
         return 0;
     }
     *uop_out = soft_jump_find(vcpu, rip);
-    return *uop_out ? 0 : soft_translate(vcpu, rip, vcpu->key, uop_out);
+    if (*uop_out) {
+        return 0;
+    }
+    /* Populating the page led OUTSIDE, or failed to: soft_translate() finds out which. */
+    if (!hv_doorbell_in_guest(vcpu->bell) && soft_enter(vcpu) != 0) {
+        return SOFT_RESULT_INTERRUPTED;
+    }
+    return soft_translate(vcpu, rip, vcpu->key, uop_out);
 }
 
 /* Run from cpu->rip until something is to be decided. */
