@@ -30,6 +30,7 @@ struct _LodgeConsole {
     /* Main thread only. */
     guint source;
     gboolean raw, escaped;
+    gint64 flush_limit_us;
     struct termios cooked;
     LodgeConsoleLeave *leave;
     gpointer user_data;
@@ -202,6 +203,7 @@ LodgeConsole *lodge_console_new(int fd, gboolean input, LodgeConsoleLeave *leave
     LodgeConsole *console = g_new0(LodgeConsole, 1);
 
     console->fd = fd;
+    console->flush_limit_us = FLUSH_LIMIT_US;
     console->leave = leave;
     console->user_data = user_data;
     g_mutex_init(&console->mutex);
@@ -227,11 +229,16 @@ void lodge_console_attach(LodgeConsole *console, struct hv_domain *domain)
 /* True when everything is out, or the limit has passed. */
 static void wait_until_drained(LodgeConsole *console)
 {
-    gint64 limit = g_get_monotonic_time() + FLUSH_LIMIT_US;
+    gint64 limit = g_get_monotonic_time() + console->flush_limit_us;
 
     while (!console->broken && console->drained != console->written &&
            g_cond_wait_until(&console->changed, &console->mutex, limit)) {
     }
+}
+
+void lodge_console_hurry(LodgeConsole *console, gint64 limit_us)
+{
+    console->flush_limit_us = limit_us;
 }
 
 void lodge_console_free(LodgeConsole *console)

@@ -34,12 +34,12 @@ typedef struct {
     struct hv_domain *domain;
     GMainLoop *loop;
     GThread *watcher;
-    gint stop_watching; /* atomic */
     int status;
     gboolean ended; /* by us: signal, timeout, Ctrl-A X */
 } Run;
 
-#define WATCH_SLICE_NS (200 * HV_NS_PER_MS)
+/* Who sends a signal, or types Ctrl-A X, does not wait for a reader that does not read. */
+#define HURRY_US (50 * G_TIME_SPAN_MILLISECOND)
 
 static gboolean quit_loop(gpointer data)
 {
@@ -54,12 +54,9 @@ static gpointer watch(gpointer data)
 {
     Run *run = data;
 
-    while (!g_atomic_int_get(&run->stop_watching)) {
-        if (hv_domain_wait_change(run->domain, HV_DOMAIN_STATE_RUNNING, WATCH_SLICE_NS) == 0) {
-            g_idle_add(quit_loop, run);
-            break;
-        }
+    while (hv_domain_wait_change(run->domain, HV_DOMAIN_STATE_RUNNING, UINT64_MAX) != 0) {
     }
+    g_idle_add(quit_loop, run);
     return NULL;
 }
 
@@ -70,9 +67,17 @@ static void stop_with(Run *run, int status)
     g_main_loop_quit(run->loop);
 }
 
+static void leave_with(Run *run, int status)
+{
+    if (run->console) {
+        lodge_console_hurry(run->console, HURRY_US);
+    }
+    stop_with(run, status);
+}
+
 static void on_leave(gpointer data)
 {
-    stop_with(data, LODGE_EXIT_LEFT);
+    leave_with(data, LODGE_EXIT_LEFT);
 }
 
 static gboolean on_timeout(gpointer data)
@@ -83,19 +88,19 @@ static gboolean on_timeout(gpointer data)
 
 static gboolean on_hangup(gpointer data)
 {
-    stop_with(data, LODGE_EXIT_SIGNAL + SIGHUP);
+    leave_with(data, LODGE_EXIT_SIGNAL + SIGHUP);
     return G_SOURCE_CONTINUE;
 }
 
 static gboolean on_interrupt(gpointer data)
 {
-    stop_with(data, LODGE_EXIT_SIGNAL + SIGINT);
+    leave_with(data, LODGE_EXIT_SIGNAL + SIGINT);
     return G_SOURCE_CONTINUE;
 }
 
 static gboolean on_terminate(gpointer data)
 {
-    stop_with(data, LODGE_EXIT_SIGNAL + SIGTERM);
+    leave_with(data, LODGE_EXIT_SIGNAL + SIGTERM);
     return G_SOURCE_CONTINUE;
 }
 
@@ -224,10 +229,13 @@ static gboolean judge_end(Run *run)
 /* Run until the machine or somebody ends it. TRUE: it rebooted and shall start again. */
 static gboolean run_once(Run *run)
 {
-    g_atomic_int_set(&run->stop_watching, 0);
+    int rc;
+
     run->watcher = g_thread_new("watcher", watch, run);
     g_main_loop_run(run->loop);
-    g_atomic_int_set(&run->stop_watching, 1);
+    /* When we end it, so that the watcher sees a change; when it has ended, this does nothing. */
+    rc = hv_domain_pause(run->domain);
+    g_assert(rc == 0 || rc == -EBUSY);
     g_thread_join(g_steal_pointer(&run->watcher));
     return !run->ended && judge_end(run);
 }
