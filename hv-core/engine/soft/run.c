@@ -393,6 +393,29 @@ static enum verdict step(struct hv_engine_vcpu *vcpu, struct hv_exit *exit)
     return verdict == VERDICT_GO_ON ? deliver_events(vcpu, exit) : verdict;
 }
 
+/*
+ * Blocks whose first instruction stands in a shadow. When it has to be run again, because its
+ * memory was not there yet, say, the shadow still holds.
+ */
+static enum verdict run_shadowed(struct hv_engine_vcpu *vcpu, struct hv_exit *exit)
+{
+    struct hv_cpu *cpu = vcpu->cpu;
+    bool sti_shadow = cpu->sti_shadow, mov_ss_shadow = cpu->mov_ss_shadow;
+    uint64_t rip = cpu->rip;
+    int64_t left = vcpu->insns_left;
+    int rc;
+
+    cpu->sti_shadow = false;
+    cpu->mov_ss_shadow = false;
+    cpu->rflags &= ~(uint32_t)HV_RFLAGS_RF;
+    rc = run_blocks(vcpu);
+    if (rc != SOFT_RESULT_FAULT && cpu->rip == rip && vcpu->insns_left == left) {
+        cpu->sti_shadow = sti_shadow;
+        cpu->mov_ss_shadow = mov_ss_shadow;
+    }
+    return settle(vcpu, rc, exit);
+}
+
 static enum verdict run_once(struct hv_engine_vcpu *vcpu, struct hv_exit *exit)
 {
     struct hv_cpu *cpu = vcpu->cpu;
@@ -409,8 +432,9 @@ static enum verdict run_once(struct hv_engine_vcpu *vcpu, struct hv_exit *exit)
     if (HV_UNLIKELY(must_step(vcpu))) {
         return step(vcpu, exit);
     }
-    cpu->sti_shadow = false;
-    cpu->mov_ss_shadow = false;
+    if (HV_UNLIKELY(shadowed(cpu))) {
+        return run_shadowed(vcpu, exit);
+    }
     /* Without breakpoints nothing looks at RF. */
     cpu->rflags &= ~(uint32_t)HV_RFLAGS_RF;
     return settle(vcpu, run_blocks(vcpu), exit);
