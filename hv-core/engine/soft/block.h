@@ -83,6 +83,15 @@ size_t soft_block_bytes(const struct soft_block_plan *plan);
 /** Empty the oldest segment. @index is the caller's, whose jump cache it has cleared. OUTSIDE. */
 void soft_code_recycle(struct soft_code *code, unsigned index);
 
+/**
+ * Empty the whole cache and keep it empty until soft_code_reopen(). @index and context as above.
+ *
+ * Returns true when afterwards no vCPU holds a block, nor a micro-operation of one it is making
+ * that can become part of one; false, with nothing done: another vCPU recycles.
+ */
+HV_MUST_CHECK bool soft_code_empty(struct soft_code *code, unsigned index);
+void soft_code_reopen(struct soft_code *code);
+
 /** Link @branch to @to, unless @to was taken out meanwhile. Both are of one page. */
 void soft_code_link(struct soft_code *code, const struct soft_uop *branch,
                     enum soft_link_index which, const struct soft_uop *to);

@@ -58,7 +58,7 @@ void soft_code_provide_segment(struct soft_code *code)
 
 /* ---- Recycling -------------------------------------------------------------------------------- */
 
-/* Take out all blocks of the segment after the current one. */
+/* Take out all blocks of a segment. */
 static void empty_segment(struct soft_code *code, struct segment *segment)
 {
     size_t at = 0;
@@ -123,35 +123,28 @@ static void wait_for_others(struct soft_code *code, unsigned self, uint64_t numb
     }
 }
 
-void soft_code_recycle(struct soft_code *code, unsigned index)
+/* What was taken out before @number is acknowledged by all, nothing is put in any more. */
+static uint64_t begin_locked(struct soft_code *code)
+{
+    uint64_t number = hv_load_relaxed(&code->recycled) + 1;
+
+    code->recycling = true;
+    recount_pages(code);
+    hv_store_seq(&code->recycled, number);
+    return number;
+}
+
+static void reuse_locked(struct soft_code *code, struct segment *segment)
+{
+    hv_store_relaxed(&code->bytes, hv_load_relaxed(&code->bytes) - segment->used);
+    segment->used = 0;
+}
+
+static void unseal_empty_pages(struct soft_code *code)
 {
     uint64_t gfns[64];
     unsigned count;
-    struct segment *segment = NULL;
-    uint64_t number = 0;
 
-    hv_lock_take(&code->lock);
-    if (!code->recycling) {
-        unsigned next = (code->current + 1) % SEGMENTS;
-
-        segment = &code->segment[next];
-        code->recycling = true;
-        empty_segment(code, segment);
-        recount_pages(code);
-        number = hv_load_relaxed(&code->recycled) + 1;
-        hv_store_seq(&code->recycled, number);
-    }
-    hv_lock_drop(&code->lock);
-    if (!segment) {
-        return;
-    }
-    soft_code_acknowledge(code, index);
-    wait_for_others(code, index, number);
-    hv_lock_take(&code->lock);
-    hv_store_relaxed(&code->bytes, hv_load_relaxed(&code->bytes) - segment->used);
-    segment->used = 0;
-    code->recycling = false;
-    hv_lock_drop(&code->lock);
     do {
         hv_lock_take(&code->lock);
         count = collect_empty_pages(code, gfns, HV_ARRAY_LEN(gfns));
@@ -160,4 +153,60 @@ void soft_code_recycle(struct soft_code *code, unsigned index)
             hv_memory_unseal_code(code->memory, (hv_gfn){gfns[i]});
         }
     } while (count == HV_ARRAY_LEN(gfns));
+}
+
+void soft_code_recycle(struct soft_code *code, unsigned index)
+{
+    struct segment *segment = NULL;
+    uint64_t number = 0;
+
+    hv_lock_take(&code->lock);
+    if (!code->recycling) {
+        segment = &code->segment[(code->current + 1) % SEGMENTS];
+        empty_segment(code, segment);
+        number = begin_locked(code);
+    }
+    hv_lock_drop(&code->lock);
+    if (!segment) {
+        return;
+    }
+    soft_code_acknowledge(code, index);
+    wait_for_others(code, index, number);
+    hv_lock_take(&code->lock);
+    reuse_locked(code, segment);
+    code->recycling = false;
+    hv_lock_drop(&code->lock);
+    unseal_empty_pages(code);
+}
+
+bool soft_code_empty(struct soft_code *code, unsigned index)
+{
+    uint64_t number = 0;
+    bool begun;
+
+    hv_lock_take(&code->lock);
+    begun = !code->recycling;
+    if (begun) {
+        for (unsigned i = 0; i < SEGMENTS; i++) {
+            empty_segment(code, &code->segment[i]);
+        }
+        number = begin_locked(code);
+    }
+    hv_lock_drop(&code->lock);
+    if (begun) {
+        soft_code_acknowledge(code, index);
+        wait_for_others(code, index, number);
+    }
+    return begun;
+}
+
+void soft_code_reopen(struct soft_code *code)
+{
+    hv_lock_take(&code->lock);
+    for (unsigned i = 0; i < SEGMENTS; i++) {
+        reuse_locked(code, &code->segment[i]);
+    }
+    code->recycling = false;
+    hv_lock_drop(&code->lock);
+    unseal_empty_pages(code);
 }

@@ -47,6 +47,10 @@ struct soft_thunks {
     struct hv_lock lock;
     size_t used; /* bytes of the buffer */
     size_t entries;
+    bool full; /* somebody was refused one */
+    /* Atomic: the table may go at any time. Set before, and cleared after, all vCPUs acknowledge that
+     * the blocks are gone; pairs with soft_thunk_get(). */
+    _Atomic bool closed;
 };
 
 static uint64_t hash_shape(const struct soft_shape *shape)
@@ -218,6 +222,9 @@ int soft_thunk_get(struct soft_thunks *thunks, const struct soft_insn *insn, con
     if ((shape.fp & SOFT_THUNK_FP_AVX) && !(thunks->host_features & HV_BIT(HV_FEATURE_AVX))) {
         return -ENOTSUP;
     }
+    if (hv_load_seq(&thunks->closed)) {
+        return -ENOSPC;
+    }
     hash = hash_shape(&shape);
     entry = find(thunks, &shape, hash);
     if (!entry) {
@@ -225,6 +232,7 @@ int soft_thunk_get(struct soft_thunks *thunks, const struct soft_insn *insn, con
         entry = find(thunks, &shape, hash);
         if (!entry) {
             rc = insert_locked(thunks, &shape, hash, &entry);
+            thunks->full |= rc == -ENOSPC;
         }
         hv_lock_drop(&thunks->lock);
     }
@@ -290,6 +298,25 @@ static void free_entries(struct soft_thunks *thunks)
     }
     thunks->entries = 0;
     thunks->used = 0;
+    thunks->full = false;
+}
+
+bool soft_thunks_close(struct soft_thunks *thunks)
+{
+    bool close;
+
+    hv_lock_take(&thunks->lock);
+    close = thunks->full && !hv_load_relaxed(&thunks->closed);
+    if (close) {
+        hv_store_seq(&thunks->closed, true);
+    }
+    hv_lock_drop(&thunks->lock);
+    return close;
+}
+
+void soft_thunks_open(struct soft_thunks *thunks)
+{
+    hv_store_seq(&thunks->closed, false);
 }
 
 int soft_thunks_reset(struct soft_thunks *thunks)

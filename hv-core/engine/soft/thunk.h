@@ -71,9 +71,19 @@ void soft_thunks_destroy(struct soft_thunks *thunks);
  * Forget all thunks, so that a domain that has used up its quota can go on.
  *
  * Returns 0, or a negative errno of the host with nothing changed. Context: nobody holds a thunk
- * any more: all blocks are gone and every vCPU has acknowledged it (decisions D4).
+ * any more, nor asks for one: they were closed, then all blocks went and every vCPU has
+ * acknowledged it (decisions D4).
  */
 HV_MUST_CHECK int soft_thunks_reset(struct soft_thunks *thunks);
+
+/**
+ * Let soft_thunk_get() say -ENOSPC to all, until soft_thunks_open().
+ *
+ * Returns false, with nothing changed, when they are closed already, or nobody has been refused one
+ * since the last reset. Context: any thread; locks: HV_RANK_CODE.
+ */
+HV_MUST_CHECK bool soft_thunks_close(struct soft_thunks *thunks);
+void soft_thunks_open(struct soft_thunks *thunks);
 
 /**
  * The thunk for @insn, made when there is none yet.

@@ -202,10 +202,13 @@ static bool emit_thunk(struct soft_translator *t, const struct soft_insn *insn)
 
     rc = soft_thunk_get(t->vcpu->domain->thunks, insn, bytes, &thunk);
     if (rc) {
-        t->failed |= rc != -ENOTSUP;
+        if (rc != -ENOTSUP) {
+            t->failed = rc;
+        }
         return false;
     }
-    if (memory) {
+    /* Gathers and MASKMOV find their addresses themselves. */
+    if (memory && thunk->memory_bytes) {
         address = soft_emit_address(t, memory->bytes, memory->access & SOFT_ACCESS_WRITE);
     }
     uop = soft_emit(t, thunk->fp & SOFT_THUNK_FP_X87 ? soft_uop_thunk_x87() : soft_uop_thunk());

@@ -28,7 +28,7 @@ struct soft_translator {
     bool ended;                        /* its last instruction was a branch or the like */
     bool closed;                       /* its last micro-operation is a branch */
     unsigned at;                       /* instruction whose micro-operations are being emitted */
-    bool failed;                       /* out of memory for a thunk */
+    int failed;                        /* a thunk could not be had: the errno */
     unsigned uops;
     unsigned calls;
     struct soft_uop uop[SOFT_PLAN_UOPS];

@@ -174,7 +174,7 @@ static void emit_block(struct soft_translator *t, bool fixed)
 {
     t->uops = 0;
     t->calls = 0;
-    t->failed = false;
+    t->failed = 0;
     t->closed = false;
     memset(&t->links, 0, sizeof(t->links));
     t->links.fixed = fixed || !(t->key & SOFT_KEY_FLAT);
@@ -328,7 +328,7 @@ static int make_uncached(struct hv_engine_vcpu *vcpu, const struct source *sourc
     HV_BUG_ON(soft_block_bytes(&plan) > sizeof(t->scratch));
     soft_block_fill(block, &plan);
     *uop_out = block->uop;
-    return t->failed ? -ENOMEM : 0;
+    return t->failed;
 }
 
 static int make_cached(struct hv_engine_vcpu *vcpu, const struct source *source,
@@ -343,7 +343,7 @@ static int make_cached(struct hv_engine_vcpu *vcpu, const struct source *source,
     find_dead_flags(t);
     emit_block(t, false);
     if (t->failed) {
-        return -ENOMEM;
+        return t->failed;
     }
     plan = make_plan(t, source, bytes);
     plan.serial[0] = serial[0];
@@ -359,6 +359,48 @@ static int make_cached(struct hv_engine_vcpu *vcpu, const struct source *source,
     if (!rc) {
         *uop_out = block->uop;
     }
+    return rc;
+}
+
+/*
+ * The domain has used up its thunks: all begin with none. While they are closed no vCPU asks for
+ * one; when the cache of blocks is empty none holds one (D4).
+ */
+static HV_COLD int renew_thunks(struct hv_engine_vcpu *vcpu)
+{
+    struct hv_engine_domain *domain = vcpu->domain;
+    int rc = 0;
+
+    hv_doorbell_leave(vcpu->bell);
+    soft_jumps_clear(vcpu->jumps);
+    /* Else another vCPU is at it, or has done it. */
+    if (soft_thunks_close(domain->thunks)) {
+        if (soft_code_empty(domain->code, vcpu->index)) {
+            rc = soft_thunks_reset(domain->thunks);
+            soft_code_reopen(domain->code);
+        }
+        soft_thunks_open(domain->thunks);
+    }
+    return rc ? rc : come_back(vcpu, -EAGAIN);
+}
+
+static int translate_uncached(struct hv_engine_vcpu *vcpu, uint64_t rip, uint32_t key,
+                              const struct soft_uop **uop_out)
+{
+    struct source source;
+    int rc;
+
+    do {
+        vcpu->translator->key = key;
+        rc = fetch(vcpu, rip, key, &source);
+        if (rc) {
+            return rc;
+        }
+        rc = make_uncached(vcpu, &source, uop_out);
+        if (rc == -ENOSPC) {
+            rc = renew_thunks(vcpu);
+        }
+    } while (rc == -EAGAIN);
     return rc;
 }
 
@@ -387,6 +429,9 @@ int soft_translate(struct hv_engine_vcpu *vcpu, uint64_t rip, uint32_t key,
             }
             rc = make_cached(vcpu, &source, serial, uop_out);
         }
+        if (rc == -ENOSPC) {
+            rc = renew_thunks(vcpu);
+        }
         if (rc == -EBUSY) {
             break;
         }
@@ -394,6 +439,5 @@ int soft_translate(struct hv_engine_vcpu *vcpu, uint64_t rip, uint32_t key,
             return rc;
         }
     }
-    rc = fetch(vcpu, rip, key, &source);
-    return rc ? rc : make_uncached(vcpu, &source, uop_out);
+    return translate_uncached(vcpu, rip, key, uop_out);
 }

@@ -15,7 +15,7 @@ void soft_translator_destroy(struct soft_translator *translator);
  *
  * Returns 0 and *uop_out, its first micro-operation, valid until the vCPU next goes OUTSIDE or is
  * asked again (an uncached block lies in the translator); HV_FAULTED: the fetch's fault;
- * SOFT_RESULT_INTERRUPTED: mode is OUTSIDE, requests stand; a negative errno, mode unchanged.
+ * SOFT_RESULT_INTERRUPTED: mode is OUTSIDE, requests stand; a negative errno, in either mode.
  * Context: the vCPU's thread, IN_GUEST.
  */
 HV_MUST_CHECK int soft_translate(struct hv_engine_vcpu *vcpu, uint64_t rip, uint32_t key,
