@@ -80,18 +80,20 @@ static int fetch_stack(struct hv_cpu *cpu, const struct hv_access *access,
                                     fault_out);
 }
 
-/* Data segments of an inner ring are lost on the way out (SDM 2, RET). A null FS or GS keeps its
- * base: 64-bit code sets that by MSR. */
+/* Data segments of an inner ring are lost on the way out (SDM 2, RET): selector and rights, but not
+ * the base, which 64-bit code goes on using in FS and GS. */
 static void drop_inner_segments(struct hv_cpu *cpu)
 {
     static const enum hv_seg data[] = {HV_SEG_ES, HV_SEG_DS, HV_SEG_FS, HV_SEG_GS};
-    const struct hv_segment null = hv_segment_null(0);
 
     for (size_t i = 0; i < HV_ARRAY_LEN(data); i++) {
         uint32_t attr = cpu->seg[data[i]].attr;
 
         if (!(attr & HV_SEG_ATTR_UNUSABLE) && !hv_attr_is_conforming(attr) &&
             hv_attr_dpl(attr) < cpu->cpl) {
+            struct hv_segment null = hv_segment_null(0);
+
+            null.base = cpu->seg[data[i]].base;
             hv_segment_set(cpu, data[i], &null);
         }
     }

@@ -12,6 +12,7 @@
 #include "engine/soft/code.h"
 #include "engine/soft/ram.h"
 #include "engine/soft/tlb-private.h"
+#include "engine/soft/watch.h"
 
 static unsigned bytes_to_page_end(uint64_t gva)
 {
@@ -156,6 +157,7 @@ int soft_read_slow(struct hv_engine_vcpu *vcpu, uint64_t gva, unsigned bytes, ui
     result = soft_check_alignment(vcpu, vcpu->mode, gva, bytes);
     if (!result) {
         result = soft_span_resolve(vcpu, vcpu->mode, SOFT_TLB_READ, gva, bytes, &span);
+        soft_watch(vcpu, gva, bytes, SOFT_TLB_READ);
     }
     if (!result) {
         result = soft_span_read(vcpu, &span, value_out);
@@ -172,6 +174,7 @@ int soft_write_slow(struct hv_engine_vcpu *vcpu, uint64_t gva, unsigned bytes, u
     result = soft_check_alignment(vcpu, vcpu->mode, gva, bytes);
     if (!result) {
         result = soft_span_resolve(vcpu, vcpu->mode, SOFT_TLB_WRITE, gva, bytes, &span);
+        soft_watch(vcpu, gva, bytes, SOFT_TLB_WRITE);
     }
     if (!result) {
         result = soft_span_write(vcpu, &span, &value);
@@ -186,6 +189,7 @@ int soft_read_bytes(struct hv_engine_vcpu *vcpu, uint64_t gva, void *to, unsigne
 
     gva = soft_linear(vcpu, gva);
     result = soft_span_resolve(vcpu, vcpu->mode, SOFT_TLB_READ, gva, bytes, &span);
+    soft_watch(vcpu, gva, bytes, SOFT_TLB_READ);
     return result ? result : soft_span_read(vcpu, &span, to);
 }
 
@@ -196,6 +200,7 @@ int soft_write_bytes(struct hv_engine_vcpu *vcpu, uint64_t gva, const void *from
 
     gva = soft_linear(vcpu, gva);
     result = soft_span_resolve(vcpu, vcpu->mode, SOFT_TLB_WRITE, gva, bytes, &span);
+    soft_watch(vcpu, gva, bytes, SOFT_TLB_WRITE);
     return result ? result : soft_span_write(vcpu, &span, from);
 }
 
@@ -209,8 +214,9 @@ int soft_page_span(struct hv_engine_vcpu *vcpu, uint64_t gva, enum soft_tlb_kind
     *place_out = NULL;
     *bytes_out = bytes_to_page_end(gva);
     result = soft_resolve(vcpu, vcpu->mode, kind, gva, &piece);
-    /* While alignment is checked, each element must come through the slow path. */
-    if (!result && piece.kind == SOFT_PIECE_RAM && !vcpu->tlbs->alignment_checked) {
+    /* While alignment is checked or data is watched, each element must come through the slow path. */
+    if (!result && piece.kind == SOFT_PIECE_RAM && !vcpu->tlbs->alignment_checked &&
+        !vcpu->tlbs->watched) {
         *place_out = piece.host;
     }
     return result;

@@ -228,6 +228,9 @@ int soft_insn_int(struct hv_engine_vcpu *vcpu, const struct soft_call *call, uin
 int soft_insn_int1(struct hv_engine_vcpu *vcpu, const struct soft_call *call, uint64_t gva)
 {
     (void)gva;
+    /* Its #DB reports a breakpoint that MOV SS held off, too. */
+    vcpu->cpu->dr[6] |= vcpu->watch_hits;
+    vcpu->watch_hits = 0;
     return interrupt(vcpu, call, HV_EVENT_PRIVILEGED_SOFTWARE, HV_VECTOR_DB);
 }
 

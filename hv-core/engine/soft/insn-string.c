@@ -87,8 +87,8 @@ static void count_down(struct string *s, uint64_t elements)
 /* After some elements: go on, or leave with the rest still to do. */
 static bool must_pause(const struct string *s)
 {
-    return s->vcpu->leave_block || s->done >= ELEMENTS_AT_ONCE || (s->cpu->rflags & HV_RFLAGS_TF) ||
-           hv_load_relaxed(&s->vcpu->bell->exit_request) != 0;
+    return s->vcpu->leave_block || s->vcpu->watch_hits || s->done >= ELEMENTS_AT_ONCE ||
+           (s->cpu->rflags & HV_RFLAGS_TF) || hv_load_relaxed(&s->vcpu->bell->exit_request) != 0;
 }
 
 /* Whole elements from @gva to the end of its page, in the string's direction. */

@@ -13,6 +13,7 @@
  */
 #include "engine/soft/access-private.h"
 #include "engine/soft/tlb-private.h"
+#include "engine/soft/watch.h"
 
 #include "base/assert.h"
 
@@ -49,6 +50,7 @@ int soft_rmw_begin(struct hv_engine_vcpu *vcpu, uint64_t gva, unsigned bytes, bo
     if (result) {
         return result;
     }
+    soft_watch(vcpu, gva, bytes, SOFT_TLB_WRITE);
 
     if (is_direct(span, gva, bytes, locked)) {
         vcpu->bounce.active = vcpu->bounce.direct = span->piece[0].kind == SOFT_PIECE_CODE;

@@ -17,6 +17,7 @@
 #include "engine/soft/jump.h"
 #include "engine/soft/thunk.h"
 #include "engine/soft/translate.h"
+#include "engine/soft/watch.h"
 
 #include "cpu/event.h"
 #include "sync/doorbell.h"
@@ -27,10 +28,6 @@
 #define SERVED                                                                  \
     (HV_REQUEST_EVENT | HV_REQUEST_FLUSH | HV_REQUEST_EPOCH | HV_REQUEST_CODE | \
      HV_REQUEST_EXCLUSIVE)
-
-#define DR7_ENABLE(n)    (UINT64_C(3) << ((n)*2))
-#define DR7_CONDITION(n) (UINT64_C(3) << (16 + (n)*4))
-#define DR7_BREAKPOINTS  4u
 
 /* What a step of the loop decided. Negative errnos and HV_FAULTED are settled before. */
 enum verdict {
@@ -123,7 +120,8 @@ static enum verdict deliver_debug(struct hv_engine_vcpu *vcpu, uint64_t dr6, str
     struct hv_cpu *cpu = vcpu->cpu;
     int rc;
 
-    cpu->dr[6] |= dr6;
+    /* Bits 3:0 are those of this exception; the others are the guest's to clear. */
+    cpu->dr[6] = (cpu->dr[6] & ~UINT64_C(0xf)) | dr6;
     rc = hv_event_deliver(cpu, &vcpu->access, HV_EVENT_EXCEPTION, HV_VECTOR_DB, false, 0, cpu->rip,
                           &vcpu->fault);
     if (rc < 0) {
@@ -254,22 +252,7 @@ static bool shadowed(const struct hv_cpu *cpu)
     return cpu->sti_shadow || cpu->mov_ss_shadow;
 }
 
-/* Breakpoints on execution: DR7 enables them, condition 00 (SDM 3A 17.2.4). */
-static uint64_t code_breakpoints(const struct hv_cpu *cpu)
-{
-    uint64_t enabled = 0;
-
-    if (HV_LIKELY(!(cpu->dr[7] & 0xff))) {
-        return 0;
-    }
-    for (unsigned i = 0; i < DR7_BREAKPOINTS; i++) {
-        if ((cpu->dr[7] & DR7_ENABLE(i)) && !(cpu->dr[7] & DR7_CONDITION(i))) {
-            enabled |= HV_BIT(i);
-        }
-    }
-    return enabled;
-}
-
+/* Breakpoints on execution that stand at cpu->rip. */
 static uint64_t breakpoints_hit(const struct hv_cpu *cpu)
 {
     uint64_t linear = cpu->rip + cpu->slot[HV_SLOT_SEG_BASE + HV_SEG_CS];
@@ -278,9 +261,10 @@ static uint64_t breakpoints_hit(const struct hv_cpu *cpu)
     if (!hv_cpu_code64(cpu)) {
         linear &= UINT32_MAX;
     }
-    for (unsigned i = 0; i < DR7_BREAKPOINTS; i++) {
-        if ((code_breakpoints(cpu) & HV_BIT(i)) && cpu->dr[i] == linear) {
-            hit |= HV_BIT(i);
+    for (unsigned n = 0; n < SOFT_BREAKPOINTS; n++) {
+        if (soft_breakpoint_enabled(cpu, n) &&
+            soft_breakpoint_kind_of(cpu, n) == SOFT_BREAKPOINT_CODE && cpu->dr[n] == linear) {
+            hit |= HV_BIT(n);
         }
     }
     return hit;
@@ -311,7 +295,7 @@ static bool must_step(const struct hv_engine_vcpu *vcpu)
 {
     struct hv_cpu *cpu = vcpu->cpu;
 
-    return (cpu->rflags & HV_RFLAGS_TF) || code_breakpoints(cpu) != 0 || soft_insn_pending(vcpu) ||
+    return (cpu->rflags & HV_RFLAGS_TF) || (cpu->dr[7] & 0xff) != 0 || soft_insn_pending(vcpu) ||
            shadow_matters(cpu);
 }
 
@@ -344,18 +328,34 @@ static int run_step(struct hv_engine_vcpu *vcpu)
     return rc;
 }
 
-/*
- * One instruction with all that may come before and after it. The single-step trap is that of TF as
- * it was before the instruction; MOV SS and an event that the instruction delivered hold it off
- * (SDM 3B 17.3.1.4).
- */
+/* After an instruction: #DB for the step and for data breakpoints, in one. The single-step trap is
+ * that of TF as it was before the instruction; MOV SS holds both off, and an event that the
+ * instruction delivered cancels the former (SDM 3B 17.3.1.4). */
+static enum verdict trap_after(struct hv_engine_vcpu *vcpu, bool stepping, struct hv_exit *exit)
+{
+    struct hv_cpu *cpu = vcpu->cpu;
+    uint64_t dr6 = vcpu->watch_hits;
+
+    if (stepping && !vcpu->no_trap) {
+        dr6 |= HV_DR6_BS;
+    }
+    if (!dr6 || cpu->mov_ss_shadow) {
+        return VERDICT_GO_ON;
+    }
+    vcpu->watch_hits = 0;
+    cpu->activity = HV_ACTIVITY_RUNNING;
+    return deliver_debug(vcpu, dr6, exit);
+}
+
+/* One instruction with all that may come before and after it. */
 static enum verdict step(struct hv_engine_vcpu *vcpu, struct hv_exit *exit)
 {
     struct hv_cpu *cpu = vcpu->cpu;
     bool sti_shadow = cpu->sti_shadow, mov_ss_shadow = cpu->mov_ss_shadow;
-    bool trap = cpu->rflags & HV_RFLAGS_TF;
+    bool stepping = cpu->rflags & HV_RFLAGS_TF;
     uint32_t resume = cpu->rflags & HV_RFLAGS_RF;
     uint64_t hit = resume || mov_ss_shadow ? 0 : breakpoints_hit(cpu);
+    uint8_t watch_hits = vcpu->watch_hits;
     int64_t left = vcpu->insns_left;
     enum verdict verdict;
     int rc;
@@ -371,25 +371,21 @@ static enum verdict step(struct hv_engine_vcpu *vcpu, struct hv_exit *exit)
             cpu->sti_shadow = sti_shadow;
             cpu->mov_ss_shadow = mov_ss_shadow;
         }
+        vcpu->watch_hits = watch_hits;
         vcpu->insns_left = left;
         return settle(vcpu, rc, exit);
     }
     vcpu->insns_left = left - 1;
     soft_insn_done(vcpu);
-    /* IRET may have set it anew, which is_complete() cannot tell; then it counts for the next one. */
+    if (rc == SOFT_RESULT_STOP) {
+        return settle(vcpu, rc, exit);
+    }
+    /* An instruction that leaves may have set RF anew (IRET): then it counts for the next one. */
     if (rc != SOFT_RESULT_LEAVE) {
         cpu->rflags &= ~resume;
     }
-    if (!trap || vcpu->no_trap || cpu->mov_ss_shadow || rc == SOFT_RESULT_STOP) {
-        verdict = settle(vcpu, rc, exit);
-        /* What a shadow held back was kicked for before it: nobody will ring for it again. */
-        return verdict == VERDICT_GO_ON && hv_doorbell_in_guest(vcpu->bell)
-                   ? deliver_events(vcpu, exit)
-                   : verdict;
-    }
-    cpu->activity = HV_ACTIVITY_RUNNING;
     soft_jump_refresh(vcpu);
-    verdict = deliver_debug(vcpu, HV_DR6_BS, exit);
+    verdict = trap_after(vcpu, stepping, exit);
     return verdict == VERDICT_GO_ON ? deliver_events(vcpu, exit) : verdict;
 }
 

@@ -65,8 +65,9 @@ struct soft_tlb_space {
 
 struct soft_tlbs {
     struct soft_tlb_table table[SOFT_TLB_MODES][SOFT_TLB_KINDS];
-    struct soft_tlb_entry none; /* EMPTY: the view while alignment is checked */
+    struct soft_tlb_entry none; /* EMPTY: the view while accesses are looked at one by one */
     bool alignment_checked;
+    bool watched;        /* DR7 enables breakpoints on data */
     uint32_t rights_key; /* registers that the cached rights depend on */
 
     uint16_t next_id;

@@ -15,6 +15,7 @@
  */
 #include "engine/soft/access-private.h"
 #include "engine/soft/tlb-private.h"
+#include "engine/soft/watch.h"
 
 #include "base/alloc.h"
 
@@ -129,7 +130,7 @@ static void choose_view(struct hv_engine_vcpu *vcpu)
 
     for (unsigned kind = 0; kind < SOFT_TLB_KINDS; kind++) {
         const struct soft_tlb_table *table = table_of(tlbs, vcpu->mode, (enum soft_tlb_kind)kind);
-        bool empty = tlbs->alignment_checked && kind != SOFT_TLB_EXEC;
+        bool empty = (tlbs->alignment_checked || tlbs->watched) && kind != SOFT_TLB_EXEC;
 
         vcpu->view[kind] = empty ? (struct soft_tlb_view){.entry = &tlbs->none}
                                  : (struct soft_tlb_view){table->entry, table->mask};
@@ -278,14 +279,17 @@ void soft_tlb_set_mode(struct hv_engine_vcpu *vcpu)
     enum soft_tlb_mode mode = soft_tlb_mode_of(cpu, HV_WALK_AS_CURRENT);
     bool alignment_checked =
         cpu->cpl == 3 && (cpu->rflags & HV_RFLAGS_AC) && (cpu->cr0 & HV_CR0_AM);
+    bool watched = soft_watch_wanted(cpu);
 
     if (HV_UNLIKELY(rights_key(cpu) != tlbs->rights_key)) {
         tlbs->rights_key = rights_key(cpu);
         soft_tlb_flush_all(vcpu);
     }
-    if (mode != vcpu->mode || alignment_checked != tlbs->alignment_checked) {
+    if (mode != vcpu->mode || alignment_checked != tlbs->alignment_checked ||
+        watched != tlbs->watched) {
         vcpu->mode = mode;
         tlbs->alignment_checked = alignment_checked;
+        tlbs->watched = watched;
         choose_view(vcpu);
     }
 }

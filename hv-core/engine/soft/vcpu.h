@@ -93,10 +93,11 @@ struct hv_engine_vcpu {
     /* fetch_generation and key together: what an entry of the jump cache must say. */
     uint64_t stamp[2];
     struct soft_jump_cache *jumps;
-    uint32_t key;     /* enum soft_key: the present mode */
-    uint32_t pauses;  /* since the last burst or exit */
-    bool leave_block; /* a store hit the domain's code: the running block may be stale */
-    bool no_trap;     /* single-stepping: the instruction itself delivered an event */
+    uint32_t key;       /* enum soft_key: the present mode */
+    uint32_t pauses;    /* since the last burst or exit */
+    bool leave_block;   /* a store hit the domain's code: the running block may be stale */
+    bool no_trap;       /* single-stepping: the instruction itself delivered an event */
+    uint8_t watch_hits; /* data breakpoints met and not yet reported: DR6 bits 3:0 */
 
     struct hv_fault fault;
     struct hv_exit stop; /* what SOFT_RESULT_STOP asks for */
