@@ -26,8 +26,8 @@ static void test_halts(void)
 
     TAP_EQ(exit.kind, HV_EXIT_HLT);
     TAP_EQ(reg(machine, HV_REG_RAX), 1000);
-    TAP_EQ(machine->cpu.rip, MACHINE_CODE + (uint64_t)(snippet_count_to_1000_end -
-                                                       snippet_count_to_1000));
+    TAP_EQ(machine->cpu.rip,
+           MACHINE_CODE + (uint64_t)(snippet_count_to_1000_end - snippet_count_to_1000));
     TAP_EQ(hv_load_relaxed(&hv_engine_soft.counters(machine->vcpu)->instructions), 3002);
     soft_machine_destroy(machine);
 }
