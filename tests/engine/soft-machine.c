@@ -350,20 +350,64 @@ void soft_machine_set_16(struct soft_machine *machine)
     cpu->rip = 0;
 }
 
+/* ---- More vCPUs ------------------------------------------------------------------------------- */
+
+struct soft_machine_cpu *soft_machine_add_cpu(struct soft_machine *machine, unsigned index)
+{
+    struct soft_machine_cpu *added = aligned_alloc(64, sizeof(*added));
+    struct hv_engine_vcpu_config vcpu;
+
+    check(added ? 0 : -ENOMEM, "memory");
+    memset(added, 0, sizeof(*added));
+    added->cpu = machine->cpu;
+    added->cpu.apic_id = index;
+    hv_doorbell_init(&added->bell);
+    hv_holder_init(&added->holder, &added->bell, "vcpu", index);
+    hv_memory_add_holder(&machine->memory, index, &added->holder);
+    vcpu = (struct hv_engine_vcpu_config){
+        .index = index,
+        .cpu = &added->cpu,
+        .memory = &machine->memory,
+        .bell = &added->bell,
+        .holder = &added->holder,
+        .clock = &machine->clock,
+        .io = &machine_io,
+        .io_context = machine,
+    };
+    check(hv_engine_soft.vcpu_create(machine->domain, &vcpu, &added->vcpu), "vcpu");
+    return added;
+}
+
+void soft_machine_remove_cpu(struct soft_machine_cpu *added)
+{
+    hv_engine_soft.vcpu_destroy(added->vcpu);
+    free(added);
+}
+
 /* ---- Running ---------------------------------------------------------------------------------- */
 
-struct hv_exit soft_machine_run(struct soft_machine *machine, uint64_t insns)
+static struct hv_exit run(struct hv_engine_vcpu *vcpu, struct hv_doorbell *bell, uint64_t insns)
 {
     struct hv_exit exit;
 
     do {
-        uint32_t taken = hv_doorbell_take(&machine->bell);
+        uint32_t taken = hv_doorbell_take(bell);
 
-        hv_engine_soft.serve(machine->vcpu, taken);
-        hv_doorbell_acknowledge(&machine->bell);
-        hv_engine_run(&hv_engine_soft, machine->vcpu, HV_NS_NEVER, insns, &exit);
+        hv_engine_soft.serve(vcpu, taken);
+        hv_doorbell_acknowledge(bell);
+        hv_engine_run(&hv_engine_soft, vcpu, HV_NS_NEVER, insns, &exit);
     } while (exit.kind == HV_EXIT_PREEMPT);
     return exit;
+}
+
+struct hv_exit soft_machine_run(struct soft_machine *machine, uint64_t insns)
+{
+    return run(machine->vcpu, &machine->bell, insns);
+}
+
+struct hv_exit soft_machine_run_cpu(struct soft_machine_cpu *added, uint64_t insns)
+{
+    return run(added->vcpu, &added->bell, insns);
 }
 
 int soft_machine_exception(const struct soft_machine *machine)

@@ -55,6 +55,20 @@ void soft_machine_read(struct soft_machine *machine, uint64_t gpa, void *to, siz
 uint64_t soft_machine_peek(struct soft_machine *machine, uint64_t gpa, unsigned bytes);
 void soft_machine_poke(struct soft_machine *machine, uint64_t gpa, unsigned bytes, uint64_t value);
 
+/* Another vCPU of the machine, with the first one's devices and the state of its own. */
+struct soft_machine_cpu {
+    struct hv_cpu cpu;
+    struct hv_doorbell bell;
+    struct hv_holder holder;
+    struct hv_engine_vcpu *vcpu;
+};
+
+/** Add vCPU @index (1 and up), its registers a copy of the first one's as they are now. */
+struct soft_machine_cpu *soft_machine_add_cpu(struct soft_machine *machine, unsigned index);
+void soft_machine_remove_cpu(struct soft_machine_cpu *added);
+/** As soft_machine_run(), for an added one: on a thread of its own. */
+struct hv_exit soft_machine_run_cpu(struct soft_machine_cpu *added, uint64_t insns);
+
 /** Run until an exit other than a served doorbell, at most @insns instructions. */
 struct hv_exit soft_machine_run(struct soft_machine *machine, uint64_t insns);
 

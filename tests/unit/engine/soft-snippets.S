@@ -178,6 +178,36 @@ snippet_\name\()_end:
     ret
     done function_1
 
+    /* Calls the function at rbx until it returns 9, counting. */
+    snippet call_until_9
+    xor r8d, r8d
+1:  inc r8
+    call rbx
+    cmp eax, 9
+    jne 1b
+    hlt
+    done call_until_9
+
+    snippet count_locked
+    mov ecx, 50000
+1:  lock inc qword ptr [rsi]
+    mov eax, 1
+    lock xadd [rsi + 8], rax
+2:  mov rax, [rsi + 16]
+    lea rdx, [rax + 1]
+    lock cmpxchg [rsi + 16], rdx
+    jne 2b
+    mov eax, 1
+3:  xchg [rsi + 24], eax
+    test eax, eax
+    jne 3b
+    inc qword ptr [rsi + 32]
+    mov dword ptr [rsi + 24], 0
+    dec ecx
+    jne 1b
+    hlt
+    done count_locked
+
     /* ---- Faults ------------------------------------------------------------------------------ */
 
     snippet push_rax
