@@ -6,7 +6,7 @@
  * no page-table isolation, no retpolines and no buffer clearing: for a software engine those cost a
  * factor 30 on a system call and protect nothing. Extensions that run as host-executed thunks
  * (AVX, AVX2, FMA, AES, BMI, SHA, …) are shown only when the host has them.
- * Source: SDM 2 CPUID; SDM 4 table 2-2 (IA32_ARCH_CAPABILITIES); design of engine.md section 7.
+ * Source: SDM 2 CPUID; SDM 4 table 2-2 (IA32_ARCH_CAPABILITIES).
  */
 #pragma once
 

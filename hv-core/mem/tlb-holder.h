@@ -16,7 +16,7 @@
  * A wait ends when the holder is not IN_GUEST or its `flushed` is newer than the stamp, never by an
  * acknowledgement alone: that may be of requests taken before ours was rung.
  *
- * Source: seeds 7.3, 7.5; decisions D3, D4.
+ * Source: decisions D3, D4.
  */
 #pragma once
 

@@ -25,8 +25,7 @@
  *
  * A table grows when fills pushed out many live entries between two flushes, and shrinks, at the
  * next clearing, when little was used; 8 victims beside each catch what two hot pages of one index
- * evict. Source: QEMU's cputlb for victims and resizing; engine.md B3 for the measured cost of
- * sharing reads and writes.
+ * evict. Source: QEMU's cputlb for victims and resizing.
  */
 #pragma once
 
