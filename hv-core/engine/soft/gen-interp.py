@@ -8,6 +8,8 @@ The template is C with lines of its own that start with //@ :
 
     //@ axis NAME = V V …      a dimension of handlers: names (an enum is made) or numbers
     //@ family NAME AXIS …     one handler for each combination; AXIS=V,V takes a part of the axis
+    //@ family NAME of BASE …  as the family BASE, of which it has the axes (a part of each); the
+                               lines given here come before BASE's
     //@ if EXPRESSION          a Python expression over the axes' values (all are strings)
     //@ else
     //@ end
@@ -44,8 +46,8 @@ class TemplateError(Exception):
 
 
 class Family:
-    def __init__(self, name, axes, line):
-        self.name, self.axes, self.line = name, axes, line
+    def __init__(self, name, axes, line, base=None):
+        self.name, self.axes, self.line, self.base = name, axes, line, base
         self.body = []
 
     def combinations(self):
@@ -106,6 +108,8 @@ def parse(path):
             directive = words[1] if words[:1] == ["//@"] else None
             if family:
                 if directive == "done":
+                    if family.base:
+                        family.body += family.base.body
                     pieces += [("family", family), ("text", [])]
                     family = None
                 else:
@@ -113,8 +117,10 @@ def parse(path):
             elif directive == "axis":
                 axes[words[2]] = words[4:]
             elif directive == "family":
-                family = Family(words[2], [take_axis(axes, word, number) for word in words[3:]],
-                                number)
+                base = take_base(pieces, words, number)
+                family = Family(words[2],
+                                [take_axis(axes, word, number)
+                                 for word in words[5 if base else 3:]], number, base)
             elif directive == "labels":
                 pieces += [("labels", None), ("text", [])]
             elif directive:
@@ -124,6 +130,15 @@ def parse(path):
     if family:
         raise TemplateError(f"line {family.line}: family without done")
     return pieces, axes
+
+
+def take_base(pieces, words, number):
+    if words[3:4] != ["of"]:
+        return None
+    for kind, content in pieces:
+        if kind == "family" and content.name == words[4]:
+            return content
+    raise TemplateError(f"line {number}: no family '{words[4]}' above")
 
 
 def take_axis(axes, word, number):
@@ -174,6 +189,31 @@ def write_uops(axes, families, path):
         for family in families:
             first += write_family(out, axes, family, first)
         out.write(f"\n#define SOFT_UOPS {first}\n")
+        write_moved(out, families)
+
+
+def write_moved(out, families):
+    """soft_uop_moved(number, bytes): what runs a move of that many bytes, then the handler."""
+    numbers, first = {}, 0
+    for family in families:
+        for position, values in enumerate(family.combinations()):
+            numbers[family.name, tuple(sorted(values.items()))] = first + position
+        first += position + 1
+    cells = {}
+    for family in families:
+        for values in family.combinations() if family.base else ():
+            move = values.pop("move")
+            base = numbers[family.base.name, tuple(sorted(values.items()))]
+            values["move"] = move
+            cells[base, move] = numbers[family.name, tuple(sorted(values.items()))]
+    out.write("\nstatic inline int soft_uop_moved(unsigned number, unsigned bytes)\n{\n"
+              "    static const int16_t moved[SOFT_UOPS][2] = {\n")
+    for base in sorted({base for base, _ in cells}):
+        row = ", ".join(str(cells.get((base, move), 0)) for move in ("4", "8"))
+        out.write(f"        [{base}] = {{{row}}},\n")
+    out.write("    };\n"
+              "    int joined = bytes == 4 || bytes == 8 ? moved[number][bytes == 8] : 0;\n\n"
+              "    return joined ? joined : -1;\n}\n")
 
 
 def write_family(out, axes, family, first):

@@ -22,8 +22,41 @@ struct soft_uop *soft_emit(struct soft_translator *t, int number)
         .segment = SOFT_PLACE_ZERO,
         .rest = (uint8_t)(t->insns - t->at - 1),
     };
+    t->number[t->uops - 1] = (int16_t)number;
     hv_store_relaxed(&uop->handler, t->label[number]);
     return uop;
+}
+
+/* Bytes of the move that @number is, register to register; 0 when it is none. */
+static unsigned moved_bytes(int number)
+{
+    return number == soft_uop_mov_rr(8) ? 8 : number == soft_uop_mov_rr(4) ? 4 : 0;
+}
+
+void soft_emit_join_move(struct soft_translator *t, unsigned first)
+{
+    struct soft_uop *uop, *move;
+    int joined;
+
+    if (first == 0 || t->uops != first + 1) {
+        return;
+    }
+    uop = &t->uop[first];
+    move = uop - 1;
+    joined = soft_uop_moved((unsigned)t->number[first], moved_bytes(t->number[first - 1]));
+    /* Of one instruction each: what came before the move is not its address. */
+    if (joined < 0 || move->next != uop->offset) {
+        return;
+    }
+    move->base = move->dst;
+    move->index = move->src;
+    move->imm = uop->imm;
+    move->next = uop->next;
+    move->dst = uop->dst;
+    move->src = uop->src;
+    t->uops--;
+    t->number[first - 1] = (int16_t)joined;
+    hv_store_relaxed(&move->handler, t->label[joined]);
 }
 
 static uint64_t address_mask(const struct soft_insn *insn)

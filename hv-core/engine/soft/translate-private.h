@@ -32,6 +32,7 @@ struct soft_translator {
     unsigned uops;
     unsigned calls;
     struct soft_uop uop[SOFT_PLAN_UOPS];
+    int16_t number[SOFT_PLAN_UOPS]; /* handler numbers of the above */
     struct soft_call call[SOFT_BLOCK_INSNS];
     struct soft_links links;
     uint8_t bytes[SOFT_BLOCK_BYTES + SOFT_INSN_MAX + 1];
@@ -110,6 +111,9 @@ void soft_emit_general(struct soft_translator *t, const struct soft_insn *insn);
 
 /** Compare (or combine) and the JCC behind it in one. True: both are emitted, `at` moved on. */
 bool soft_emit_fused(struct soft_translator *t, const struct soft_insn *insn);
+
+/** Join the micro-operation at @first, the last one, with a register move before it. */
+void soft_emit_join_move(struct soft_translator *t, unsigned first);
 
 /** What follows the last instruction when it was no branch. */
 void soft_emit_fall(struct soft_translator *t);

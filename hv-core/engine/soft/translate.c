@@ -182,7 +182,10 @@ static void emit_block(struct soft_translator *t, bool fixed)
         const struct soft_insn *insn = &t->insn[t->at];
 
         if (!soft_emit_fused(t, insn)) {
+            unsigned first = t->uops;
+
             emit_one(t, insn);
+            soft_emit_join_move(t, first);
         }
     }
     if (!t->closed) {
