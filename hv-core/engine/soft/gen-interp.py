@@ -18,10 +18,11 @@ The template is C with lines of its own that start with //@ :
 
 In a family's body $axis is the present value, and $T, $S, $sfx, $bits, $acc follow from $size (or
 $stack): the types, AT&T suffix, width in bits and accumulator of an operand; $cc is the assembler's
-name of $cond,
-$c_operator and $c_unary what $alu and $unary are in C. INTERP_C is the template so expanded. UOPS_H numbers the
-handlers and has, for each family, soft_uop_FAMILY(axis, …): the number, or -1 where the family has
-no such handler.
+name of $cond, $c_operator and $c_unary what $alu and $unary are in C.
+
+INTERP_C is the template so expanded. UOPS_H numbers the handlers and has, for each family,
+soft_uop_FAMILY(axis, …): the number, or -1 where the family has no such handler; and
+soft_uop_moved(number, bytes): the handler that joins a register move with another.
 """
 
 import itertools
@@ -35,7 +36,7 @@ SIZES = {
     "8": {"T": "uint64_t", "S": "int64_t", "sfx": "q", "bits": "64", "acc": "rax"},
 }
 # SDM 1 appendix B, in the spelling of the assembler.
-CONDITIONS = ["o", "no", "c", "nc", "z", "nz", "be", "a", "s", "ns", "p", "np", "l", "ge", "le", "g"]
+CONDITIONS = "o no c nc z nz be a s ns p np l ge le g".split()
 
 C_OPERATORS = {"add": "+", "or": "|", "and": "&", "sub": "-", "xor": "^"}
 C_UNARY = {"inc": "a + 1", "dec": "a - 1", "neg": "0 - a"}
