@@ -97,6 +97,21 @@ static int take_operands(struct soft_shape *shape, const struct soft_insn *insn)
 }
 
 /*
+ * Does the operand size of 16 bits, which is the guest's but never the host's default, reach the
+ * instruction? Of those that name no operand (CBW, CWD) always. MOVNTI's is 32 bits all the same, and
+ * with the prefix 66h the host has no such instruction.
+ */
+static bool has_size16(const struct soft_insn *insn)
+{
+    bool named = false;
+
+    for (unsigned i = 0; i < insn->operands; i++) {
+        named |= insn->operand[i].bytes == 2;
+    }
+    return insn->operand_bytes == 2 && (named || insn->operands == 0);
+}
+
+/*
  * Operand size. REX.W of a general register has no meaning outside 64-bit mode where VEX.W may stand
  * all the same: the decoder's sizes say what was meant.
  */
@@ -106,7 +121,7 @@ static void take_size(struct soft_shape *shape, const struct soft_insn *insn)
 
     if (shape->flags & SOFT_FORM_INTEGER) {
         shape->w = insn->operand_bytes == 8;
-        shape->size16 = insn->operand_bytes == 2;
+        shape->size16 = has_size16(insn);
         return;
     }
     if (!(shape->flags & (SOFT_FORM_GPR_REG | SOFT_FORM_GPR_RM))) {
