@@ -7,8 +7,7 @@
 
 #include "engine/soft/access.h"
 
-/* Statement bodies for each operand size: `place` is memory of that size, `f` the flags in AX. The
- * forms without LOCK run locked, too: nobody can tell. */
+/* Statement bodies for each operand size: `place` is memory of that size, `f` the flags in AX. */
 #define BIT_OP(mnemonic, type, suffix)                                             \
     __asm__ volatile(SOFT_FLAGS_GIVE mnemonic suffix " %2, %1\n\t" SOFT_FLAGS_TAKE \
                      : "+a"(f), "+m"(*(type *)place)                               \
@@ -29,6 +28,27 @@
 
 /* @bit is below the operand's width, so the host touches @place only. */
 static uint16_t run_bit(unsigned op, void *place, unsigned bytes, uint64_t bit, uint16_t arith)
+{
+    uint32_t f = arith;
+
+    switch (op) {
+    case SOFT_OP_BTS:
+        BIT_OP_SIZES("bts")
+        break;
+    case SOFT_OP_BTR:
+        BIT_OP_SIZES("btr")
+        break;
+    default:
+        BIT_OP_SIZES("btc")
+        break;
+    }
+    return (uint16_t)f;
+}
+
+/* Only what the guest locks: across two cache lines a lock stops the whole host, and some hosts then
+ * stop us. soft_modify() has seen to it that @place lies in one. */
+static uint16_t run_bit_locked(unsigned op, void *place, unsigned bytes, uint64_t bit,
+                               uint16_t arith)
 {
     uint32_t f = arith;
 
@@ -55,7 +75,7 @@ int soft_insn_bit_memory(struct hv_engine_vcpu *vcpu, const struct soft_call *ca
     uint64_t bit, value;
     int64_t more = 0;
     uint16_t arith = vcpu->cpu->arith;
-    bool direct, write = call->insn.op != SOFT_OP_BT;
+    bool direct, write = call->insn.op != SOFT_OP_BT, locked = call->insn.flags & SOFT_INSN_LOCK;
     void *place;
     int rc = soft_operand_read(vcpu, call, 1, gva, &bit);
 
@@ -81,11 +101,12 @@ int soft_insn_bit_memory(struct hv_engine_vcpu *vcpu, const struct soft_call *ca
         }
         return rc;
     }
-    rc = soft_modify(vcpu, gva, bytes, seg, call->insn.flags & SOFT_INSN_LOCK, &place, &direct);
+    rc = soft_modify(vcpu, gva, bytes, seg, locked, &place, &direct);
     if (rc) {
         return rc;
     }
-    arith = run_bit(call->insn.op, place, bytes, bit, arith);
+    arith = locked ? run_bit_locked(call->insn.op, place, bytes, bit, arith)
+                   : run_bit(call->insn.op, place, bytes, bit, arith);
     rc = direct ? 0 : soft_rmw_commit(vcpu);
     if (!rc) {
         vcpu->cpu->arith = arith;
