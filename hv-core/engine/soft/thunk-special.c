@@ -202,6 +202,17 @@ static int run_masked_bytes(struct hv_engine_vcpu *vcpu, const struct soft_shape
     return store_runs(vcpu, runs, count, source);
 }
 
+/* The sign of each element of the mask fills it, before the first is gathered (SDM 2C, VGATHERDPS). */
+static void extend_mask(struct hv_cpu *cpu, const struct soft_shape *shape, unsigned bytes)
+{
+    for (unsigned i = 0; i < shape->vex_bytes; i += bytes) {
+        bool selected = element_selected(cpu, shape->vvvv, i / bytes, bytes);
+
+        memset(vector_byte(cpu, shape->vvvv, i), selected ? 0xff : 0, bytes);
+    }
+    zero_vector(cpu, shape->vvvv, shape->vex_bytes);
+}
+
 /*
  * A gather can be interrupted by a fault between two elements: those done are in the destination
  * and their mask is clear, so that it goes on where it was. When the engine has to be left instead
@@ -218,6 +229,7 @@ static int run_gather(struct hv_engine_vcpu *vcpu, const struct soft_shape *shap
     int rc = 0;
 
     base += mem->base == SOFT_REG_NONE ? 0 : cpu->slot[mem->base];
+    extend_mask(cpu, shape, data);
     for (unsigned i = 0; i < count && rc == 0; i++) {
         uint64_t step = hv_load_le(vector_byte(cpu, mem->index, i * index), index);
         uint8_t value[8];
