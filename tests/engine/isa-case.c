@@ -5,6 +5,7 @@
 #include "base/bits.h"
 #include "cpu/policy.h"
 #include "cpu/state.h"
+#include "engine/soft/decode-private.h"
 #include "engine/soft/isa-ops.h"
 
 #include <string.h>
@@ -72,6 +73,7 @@ const char *isa_excluded(uint16_t row)
         {SOFT_OP_CLI, "is the I/O privilege level's"},
         {SOFT_OP_STI, "is the I/O privilege level's"},
     };
+    const struct soft_encoding *encoding = &soft_encodings[row];
     const struct soft_isa_row *isa = soft_isa_row(row);
 
     if (isa->flags & SOFT_ISA_PRIVILEGED)
@@ -81,11 +83,57 @@ const char *isa_excluded(uint16_t row)
     if (isa->feature == HV_FEATURE_NEVER || isa->feature == HV_FEATURE_VMX ||
         isa->feature == HV_FEATURE_SMX || isa->feature == HV_FEATURE_3DNOW)
         return "is hidden";
+    if ((encoding->mask & SOFT_KEY_MODE64) && !(encoding->value & SOFT_KEY_MODE64))
+        return "is not in 64-bit mode";
+    if (isa->op == SOFT_OP_POP && (isa->flags & SOFT_ISA_SYSTEM))
+        return "loads segments";
     for (size_t i = 0; i < HV_ARRAY_LEN(rows); i++) {
         if (isa->op == rows[i].op)
             return rows[i].why;
     }
     return NULL;
+}
+
+bool isa_case_hot(uint16_t row)
+{
+    const unsigned others = SOFT_ISA_PRIVILEGED | SOFT_ISA_STRING | SOFT_ISA_SYSTEM | SOFT_ISA_IO |
+                            SOFT_ISA_X87 | SOFT_ISA_MMX | SOFT_ISA_SSE | SOFT_ISA_AVX;
+    const struct soft_isa_row *isa = soft_isa_row(row);
+
+    switch (isa->op) {
+    case SOFT_OP_DIV:
+    case SOFT_OP_IDIV:
+    case SOFT_OP_UD0:
+    case SOFT_OP_UD1:
+    case SOFT_OP_UD2:
+        return false;
+    default:
+        return isa->feature == HV_FEATURE_BASE && !(isa->flags & others) && !isa_excluded(row);
+    }
+}
+
+unsigned isa_fault_freedom(const struct soft_insn *insn)
+{
+    unsigned mmx = soft_isa_row(insn->row)->flags & SOFT_ISA_MMX ? ISA_FREEDOM_X87 : 0;
+
+    switch (insn->op) {
+    case SOFT_OP_MASKMOVQ:
+    case SOFT_OP_MASKMOVDQU:
+    case SOFT_OP_VMASKMOVDQU:
+        return ISA_FREEDOM_ADDRESS | ISA_FREEDOM_FAULT | mmx;
+    case SOFT_OP_VMASKMOVPS:
+    case SOFT_OP_VMASKMOVPD:
+    case SOFT_OP_VPMASKMOVD:
+    case SOFT_OP_VPMASKMOVQ:
+        return ISA_FREEDOM_ADDRESS | mmx;
+    case SOFT_OP_VCVTPS2PH:
+        return ISA_FREEDOM_MXCSR;
+    case SOFT_OP_FSTP: /* of 80 bits: two stores */
+    case SOFT_OP_FBSTP:
+        return ISA_FREEDOM_MEMORY;
+    default:
+        return mmx;
+    }
 }
 
 static uint64_t edge_value(struct isa_random *random)
@@ -132,6 +180,21 @@ static uint64_t vector_value(struct isa_random *random)
     default:
         return noise;
     }
+}
+
+void isa_memory_fill(struct isa_random *random, uint8_t *sandbox)
+{
+    /* Made once, from a seed of its own; a sandbox is a piece of it. */
+    static uint64_t pool[8 * ISA_SANDBOX_BYTES / 8];
+    const unsigned pieces = HV_ARRAY_LEN(pool) - ISA_SANDBOX_BYTES / 8;
+    struct isa_random own = {1};
+
+    if (pool[0] == 0) {
+        for (size_t i = 0; i < HV_ARRAY_LEN(pool); i++)
+            pool[i] = isa_random(&own) & 1 ? vector_value(&own) : edge_value(&own);
+        pool[0] |= 1;
+    }
+    memcpy(sandbox, &pool[isa_random_below(random, pieces)], ISA_SANDBOX_BYTES);
 }
 
 void isa_state_randomize(struct isa_random *random, struct isa_state *state)

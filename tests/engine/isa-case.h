@@ -48,6 +48,25 @@ struct isa_layout {
  */
 const char *isa_excluded(uint16_t row);
 
+/** Is it one of the general-purpose instructions that the translator knows by themselves? */
+bool isa_case_hot(uint16_t row);
+
+/** Fill ISA_SANDBOX_BYTES with integers and floating-point values that find edges, and noise. */
+void isa_memory_fill(struct isa_random *random, uint8_t *sandbox);
+
+/* What is the silicon's own when an instruction faults, and no engine's to imitate. */
+enum isa_freedom {
+    ISA_FREEDOM_NONE = 0,
+    ISA_FREEDOM_ADDRESS = 1u << 0, /* the address is any inside of the page that faulted */
+    ISA_FREEDOM_X87 = 1u << 1,     /* TOP and tags may be those that MMX leaves */
+    ISA_FREEDOM_MXCSR = 1u << 2,   /* flags may have been raised */
+    ISA_FREEDOM_MEMORY = 1u << 3,  /* part of the operand may have been written */
+    ISA_FREEDOM_FAULT = 1u << 4,   /* bytes that a mask leaves out may fault, or may not */
+};
+
+/** Freedoms of @insn when it faults: enum isa_freedom. */
+unsigned isa_fault_freedom(const struct soft_insn *insn);
+
 /** Values that find edges: small numbers, all ones, single bits, plain noise; exceptions masked. */
 void isa_state_randomize(struct isa_random *random, struct isa_state *state);
 
@@ -64,21 +83,3 @@ bool isa_case_make(const struct isa_encoder *encoder, const struct isa_layout *l
 
 /** The address of the memory operand named by ModRM or an offset, as the processor computes it. */
 uint64_t isa_effective_address(const struct soft_insn *insn, const struct isa_state *state);
-
-/* Every shape of every row in turn: how often each was had, and which there are. */
-struct isa_coverage;
-
-/** Dies of no memory. */
-struct isa_coverage *isa_coverage_create(void);
-void isa_coverage_destroy(struct isa_coverage *coverage);
-
-/**
- * The next case of a sequence that carries @state on: row, operand size and kind change with each,
- * in an order that visits all before it visits any again.
- */
-void isa_coverage_next(struct isa_coverage *coverage, const struct isa_encoder *encoder,
-                       const struct isa_layout *layout, struct isa_random *random,
-                       struct isa_state *state, struct isa_case *case_out);
-
-/** Shapes that exist, of those tried so far; *least_out: cases of the one that had fewest. */
-size_t isa_coverage_shapes(const struct isa_coverage *coverage, uint32_t *least_out);

@@ -3,7 +3,6 @@
 #include "engine/isa-host.h"
 
 #include "cpu/state.h"
-#include "engine/soft/decode.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -14,9 +13,6 @@
 #include <unistd.h>
 
 #define SIGNAL_STACK   (256u << 10)
-/* Breakpoints all around the instruction: it may be longer than believed, or jump a little. */
-#define TRAP           0xcc
-#define CODE_OFFSET    (HV_PAGE_SIZE / 2)
 /* Wishes, so that a seed gives the same addresses each time. */
 #define CODE_HINT      ((void *)0x50000000)
 #define SANDBOX_HINT   ((void *)0x50100000)
@@ -36,7 +32,7 @@ enum host_phase {
 };
 
 struct isa_host {
-    uint8_t *code_write; /* one page, mapped twice */
+    uint8_t *code_write; /* ISA_CODE_BYTES, mapped twice */
     uint8_t *code;
     uint8_t *area; /* four pages, the middle two are the sandbox */
     uint8_t *stack;
@@ -119,7 +115,7 @@ static void enter(struct isa_host *host, ucontext_t *context)
     memcpy(host->frame, frame, host->frame_bytes);
     for (unsigned i = 0; i < 16; i++)
         registers[frame_register[i]] = (greg_t)state->gpr[i];
-    registers[REG_RIP] = (greg_t)isa_host_code(host);
+    registers[REG_RIP] = (greg_t)state->rip;
     registers[REG_EFL] = (greg_t)(((uint64_t)registers[REG_EFL] & ~(uint64_t)FLAGS_OF_STATE) |
                                   (state->rflags & FLAGS_OF_STATE));
     put_vectors(state, frame);
@@ -138,10 +134,17 @@ static void leave(struct isa_host *host, ucontext_t *context)
     state->rflags = (uint64_t)registers[REG_EFL] & FLAGS_OF_STATE;
     get_vectors(state, frame);
     host->outcome.vector = (uint8_t)registers[REG_TRAPNO];
-    host->outcome.address = (uint64_t)registers[REG_CR2];
+    host->outcome.error = 0;
+    host->outcome.address = 0;
+    if (host->outcome.vector == 14) {
+        host->outcome.address = (uint64_t)registers[REG_CR2];
+    }
+    if (host->outcome.vector >= 10 && host->outcome.vector <= 14) {
+        host->outcome.error = (uint32_t)registers[REG_ERR];
+    }
     /* The breakpoint behind the instruction is no fault of its own. */
     if (host->outcome.vector == 3 && state->rip > (uintptr_t)host->code &&
-        state->rip <= (uintptr_t)host->code + HV_PAGE_SIZE) {
+        state->rip <= (uintptr_t)host->code + ISA_CODE_BYTES) {
         host->outcome.vector = ISA_VECTOR_NONE;
         state->rip--;
     }
@@ -169,14 +172,15 @@ static bool map_code(struct isa_host *host)
 {
     int memory = memfd_create("isa-host", MFD_CLOEXEC);
 
-    if (memory < 0 || ftruncate(memory, (off_t)HV_PAGE_SIZE) != 0)
+    if (memory < 0 || ftruncate(memory, (off_t)ISA_CODE_BYTES) != 0)
         return false;
-    host->code_write = mmap(NULL, HV_PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
-    host->code = mmap(NULL, HV_PAGE_SIZE, PROT_READ | PROT_EXEC, MAP_SHARED | MAP_32BIT, memory, 0);
+    host->code_write = mmap(NULL, ISA_CODE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
+    host->code =
+        mmap(CODE_HINT, ISA_CODE_BYTES, PROT_READ | PROT_EXEC, MAP_SHARED | MAP_32BIT, memory, 0);
     close(memory);
     if (host->code_write == MAP_FAILED || host->code == MAP_FAILED)
         return false;
-    memset(host->code_write, TRAP, HV_PAGE_SIZE);
+    isa_host_clear(host);
     return true;
 }
 
@@ -233,9 +237,9 @@ void isa_host_destroy(struct isa_host *host)
         host_of_signals = NULL;
     }
     if (host->code && host->code != MAP_FAILED)
-        munmap(host->code, HV_PAGE_SIZE);
+        munmap(host->code, ISA_CODE_BYTES);
     if (host->code_write && host->code_write != MAP_FAILED)
-        munmap(host->code_write, HV_PAGE_SIZE);
+        munmap(host->code_write, ISA_CODE_BYTES);
     if (host->area && host->area != MAP_FAILED)
         munmap(host->area, 4 * HV_PAGE_SIZE);
     free(host->stack);
@@ -244,7 +248,12 @@ void isa_host_destroy(struct isa_host *host)
 
 uint64_t isa_host_code(const struct isa_host *host)
 {
-    return (uintptr_t)host->code + CODE_OFFSET;
+    return (uintptr_t)host->code;
+}
+
+void isa_host_clear(struct isa_host *host)
+{
+    memset(host->code_write, ISA_TRAP, ISA_CODE_BYTES);
 }
 
 uint8_t *isa_host_sandbox(struct isa_host *host)
@@ -255,8 +264,7 @@ uint8_t *isa_host_sandbox(struct isa_host *host)
 struct isa_outcome isa_host_run(struct isa_host *host, const uint8_t *bytes, size_t length,
                                 struct isa_state *state)
 {
-    memcpy(host->code_write + CODE_OFFSET, bytes, length);
-    memset(host->code_write + CODE_OFFSET + length, TRAP, 2 * SOFT_INSN_MAX);
+    memcpy(host->code_write + (state->rip - isa_host_code(host)), bytes, length);
     host->state = state;
     host->phase = HOST_PHASE_ENTER;
     __asm__ volatile("int3" ::: "memory");

@@ -7,15 +7,19 @@
  *     instruction --int3 behind it, or its fault--> handler: state out of the frame --> isa_host_run
  *
  * All sixteen general registers, RSP too, the arithmetic flags and DF, x87, MMX, XMM and YMM are the
- * instruction's. Its code and the sandbox, two pages between pages that fault, lie below 2 GiB, so
- * that absolute and 32-bit addresses reach them. 64-bit mode only. Not for instructions that leave
- * the process (syscalls), jump, or change segment bases: those are the caller's to exclude.
+ * instruction's. Its code, anywhere in two pages of breakpoints, and the sandbox, two pages between
+ * pages that fault, lie below 2 GiB, so that absolute and 32-bit addresses reach them. 64-bit mode
+ * only. A branch may go to any breakpoint. Not for instructions that leave the process (syscalls) or
+ * change segment bases: those are the caller's to exclude.
  */
 #pragma once
 
 #include <hv/types.h>
 
 #define ISA_SANDBOX_BYTES (2 * HV_PAGE_SIZE)
+#define ISA_CODE_BYTES    (2 * HV_PAGE_SIZE)
+/* A breakpoint: what all code is that nothing was written over. */
+#define ISA_TRAP          0xcc
 
 /* What an instruction may read and write beside memory. */
 struct isa_state {
@@ -32,6 +36,7 @@ struct isa_state {
 /* How it ended. */
 struct isa_outcome {
     uint8_t vector;   /* exception, or ISA_VECTOR_NONE */
+    uint32_t error;   /* its error code, or 0 */
     uint64_t address; /* that faulted, for #PF */
 };
 
@@ -47,14 +52,17 @@ struct isa_host;
 struct isa_host *isa_host_create(void);
 void isa_host_destroy(struct isa_host *host);
 
-/** Address of the instruction; state.rip need not be set. */
+/** Address of the code area, page-aligned. */
 uint64_t isa_host_code(const struct isa_host *host);
+
+/** Make all of the code area breakpoints. */
+void isa_host_clear(struct isa_host *host);
 
 /** Two writable pages, page-aligned, inaccessible pages on both sides. Lasts as long as @host. */
 uint8_t *isa_host_sandbox(struct isa_host *host);
 
 /**
- * Run @length bytes of one instruction.
+ * Put @length bytes of one instruction at state->rip, in the code area, and run it.
  *
  * @state  in and out; rip is that of the next instruction, or of the faulting one.
  */
