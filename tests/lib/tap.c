@@ -16,6 +16,8 @@ static struct {
     uint64_t rng;
 } tap;
 
+static void print_note(const char *format, va_list args) HV_PRINTF(1, 0);
+
 static void print_note(const char *format, va_list args)
 {
     fputs("# ", stdout);

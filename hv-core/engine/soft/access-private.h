@@ -78,7 +78,7 @@ HV_MUST_CHECK int soft_device_write(struct hv_engine_vcpu *vcpu, hv_gpa gpa, uns
 /* exclusive.c */
 
 /** Keep the domain's other vCPUs out of guest code until the end. Nothing gets stale meanwhile. */
-void soft_exclusive_begin(struct hv_engine_vcpu *vcpu);
-void soft_exclusive_end(struct hv_engine_vcpu *vcpu);
+void soft_exclusive_begin(struct hv_engine_vcpu *vcpu) HV_ACQUIRES(&vcpu->domain->exclusive.lock);
+void soft_exclusive_end(struct hv_engine_vcpu *vcpu) HV_RELEASES(&vcpu->domain->exclusive.lock);
 /** Let an exclusive access of another vCPU pass, at a block's edge or OUTSIDE. */
 void soft_exclusive_park(struct hv_engine_vcpu *vcpu);

@@ -32,14 +32,14 @@ void soft_exclusive_finish(struct soft_exclusive *exclusive)
 
 static void take_parked(struct hv_engine_vcpu *vcpu) HV_ACQUIRES(&vcpu->domain->exclusive.lock)
 {
-    struct soft_exclusive *exclusive = &vcpu->domain->exclusive;
+    _Atomic uint64_t *parked = &vcpu->domain->exclusive.parked;
 
-    hv_or_seq(&exclusive->parked, HV_BIT(vcpu->index));
+    hv_or_seq(parked, HV_BIT(vcpu->index));
     /* Wakes one that waits in wait_for(). A waiter for a flush looks at the flush time and waits
      * on. */
     hv_doorbell_acknowledge(vcpu->bell);
-    hv_lock_take(&exclusive->lock);
-    hv_and_seq(&exclusive->parked, ~HV_BIT(vcpu->index));
+    hv_lock_take(&vcpu->domain->exclusive.lock);
+    hv_and_seq(parked, ~HV_BIT(vcpu->index));
 }
 
 void soft_exclusive_park(struct hv_engine_vcpu *vcpu)

@@ -25,7 +25,8 @@ static bool is_direct(const struct soft_span *span, uint64_t gva, unsigned bytes
     return span->pieces == 1 && ram && !(locked && splits);
 }
 
-static void finish(struct hv_engine_vcpu *vcpu)
+/* `bounce.exclusive` says whether the lock is held: more than the analysis can follow. */
+HV_NO_TSA static void finish(struct hv_engine_vcpu *vcpu)
 {
     if (vcpu->bounce.exclusive) {
         soft_exclusive_end(vcpu);
@@ -34,8 +35,8 @@ static void finish(struct hv_engine_vcpu *vcpu)
     vcpu->bounce.active = false;
 }
 
-int soft_rmw_begin(struct hv_engine_vcpu *vcpu, uint64_t gva, unsigned bytes, bool locked,
-                   void **place_out)
+HV_NO_TSA int soft_rmw_begin(struct hv_engine_vcpu *vcpu, uint64_t gva, unsigned bytes, bool locked,
+                             void **place_out)
 {
     struct soft_span *span = &vcpu->bounce.span;
     int result;
