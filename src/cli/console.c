@@ -14,6 +14,8 @@
 #define RING_BYTES     65536u
 #define FLUSH_LIMIT_US G_USEC_PER_SEC
 #define CTRL_A         1
+#define INPUT_MOST     65536u
+#define INPUT_RETRY_MS 10
 
 struct _LodgeConsole {
     int fd;
@@ -25,11 +27,13 @@ struct _LodgeConsole {
     guint64 written, drained; /* totals; the ring holds the difference */
     gboolean refused;         /* the core was told "less than all" and waits to be called */
     gboolean closing, broken;
+    int broken_by;    /* errno */
     gboolean calling; /* the writer is inside hv_domain_console_writable() */
     struct hv_domain *domain;
     /* Main thread only. */
-    guint source;
-    gboolean raw, escaped;
+    guint source, retry;
+    gboolean raw, escaped, ended;
+    GByteArray *input; /* read, but not taken by the machine yet */
     gint64 flush_limit_us;
     struct termios cooked;
     LodgeConsoleLeave *leave;
@@ -62,29 +66,34 @@ const struct hv_console_ops lodge_console_ops = {
     .write = take_output,
 };
 
-/* Write some of [data, data + bytes); 0 when the other end is gone. */
-static gsize write_some(int fd, const guint8 *data, gsize bytes)
+/* Write some of [data, data + bytes); or a negative errno when the other end refuses. */
+static gssize write_some(int fd, const guint8 *data, gsize bytes)
 {
     for (;;) {
         ssize_t wrote = write(fd, data, bytes);
 
         if (wrote > 0) {
-            return (gsize)wrote;
+            return wrote;
         }
         if (wrote < 0 && errno == EAGAIN) {
             struct pollfd ready = {.fd = fd, .events = POLLOUT};
 
             poll(&ready, 1, -1);
         } else if (wrote < 0 && errno != EINTR) {
-            return 0;
+            return -errno;
         }
     }
 }
 
-static void drained_locked(LodgeConsole *console, gsize bytes)
+static void drained_locked(LodgeConsole *console, gssize bytes)
 {
-    console->broken = bytes == 0;
-    console->drained = bytes ? console->drained + bytes : console->written;
+    if (bytes < 0) {
+        console->broken = TRUE;
+        console->broken_by = (int)-bytes;
+        console->drained = console->written;
+    } else {
+        console->drained += (gsize)bytes;
+    }
     g_cond_broadcast(&console->changed);
     if (console->refused && console->domain) {
         struct hv_domain *domain = console->domain;
@@ -108,6 +117,7 @@ static gpointer drain(gpointer data)
     while (!console->broken) {
         guint64 start = console->drained;
         gsize bytes = (gsize)MIN(console->written - start, RING_BYTES - start % RING_BYTES);
+        gssize wrote;
 
         if (bytes == 0 && console->closing) {
             break;
@@ -118,9 +128,9 @@ static gpointer drain(gpointer data)
         }
         g_mutex_unlock(&console->mutex);
         /* Only this thread moves `drained`, so these bytes stay as they are. */
-        bytes = write_some(console->fd, console->ring + start % RING_BYTES, bytes);
+        wrote = write_some(console->fd, console->ring + start % RING_BYTES, bytes);
         g_mutex_lock(&console->mutex);
-        drained_locked(console, bytes);
+        drained_locked(console, wrote);
     }
     g_mutex_unlock(&console->mutex);
     return NULL;
@@ -135,7 +145,41 @@ static void print_keys(LodgeConsole *console)
     take_output(console, (const uint8_t *)text, strlen(text));
 }
 
-/* Pass on what is for the guest; act on what follows a Ctrl-A. */
+static gboolean on_input(gint fd, GIOCondition condition, gpointer data);
+
+static void poll_input(LodgeConsole *console)
+{
+    console->source = g_unix_fd_add(STDIN_FILENO, G_IO_IN | G_IO_HUP, on_input, console);
+}
+
+/* Give the machine what it takes. TRUE when that is all. */
+static gboolean pass_on(LodgeConsole *console)
+{
+    if (console->domain && console->input->len > 0) {
+        gsize taken =
+            hv_domain_console_input(console->domain, console->input->data, console->input->len);
+
+        g_byte_array_remove_range(console->input, 0, (guint)taken);
+    }
+    return console->input->len == 0;
+}
+
+/* Again after a while: nobody tells when the machine has read. */
+static gboolean on_retry(gpointer data)
+{
+    LodgeConsole *console = data;
+
+    if (!pass_on(console)) {
+        return G_SOURCE_CONTINUE;
+    }
+    console->retry = 0;
+    if (!console->source && !console->ended) {
+        poll_input(console);
+    }
+    return G_SOURCE_REMOVE;
+}
+
+/* Keep what is for the guest; act on what follows a Ctrl-A. */
 static void filter_input(LodgeConsole *console, const guint8 *data, gsize bytes)
 {
     for (gsize i = 0; i < bytes; i++) {
@@ -158,28 +202,41 @@ static void filter_input(LodgeConsole *console, const guint8 *data, gsize bytes)
             continue;
         }
         console->escaped = FALSE;
-        if (console->domain) {
-            hv_domain_console_input(console->domain, &key, 1);
+        if (console->input->len < INPUT_MOST) {
+            g_byte_array_append(console->input, &key, 1);
         }
     }
 }
 
+/*
+ * What the machine does not take is kept and offered again. A file or a pipe is not read meanwhile; a
+ * terminal is, and what is typed beyond the limit lost, so that Ctrl-A X is always heard.
+ */
 static gboolean on_input(gint fd, GIOCondition condition, gpointer data)
 {
     LodgeConsole *console = data;
     guint8 buffer[256];
-    ssize_t got;
+    ssize_t got = read(fd, buffer, sizeof(buffer));
 
     (void)condition;
-    got = read(fd, buffer, sizeof(buffer));
-    if (got > 0) {
-        filter_input(console, buffer, (gsize)got);
-        return G_SOURCE_CONTINUE;
-    }
     if (got < 0 && (errno == EINTR || errno == EAGAIN)) {
         return G_SOURCE_CONTINUE;
     }
-    /* End of input: the machine goes on without. */
+    if (got > 0) {
+        filter_input(console, buffer, (gsize)got);
+        if (pass_on(console)) {
+            return G_SOURCE_CONTINUE;
+        }
+        if (!console->retry) {
+            console->retry = g_timeout_add(INPUT_RETRY_MS, on_retry, console);
+        }
+        if (console->raw) {
+            return G_SOURCE_CONTINUE;
+        }
+    } else {
+        /* End of input: the machine goes on without it. */
+        console->ended = TRUE;
+    }
     console->source = 0;
     return G_SOURCE_REMOVE;
 }
@@ -203,6 +260,7 @@ LodgeConsole *lodge_console_new(int fd, gboolean input, LodgeConsoleLeave *leave
     LodgeConsole *console = g_new0(LodgeConsole, 1);
 
     console->fd = fd;
+    console->input = g_byte_array_new();
     console->flush_limit_us = FLUSH_LIMIT_US;
     console->leave = leave;
     console->user_data = user_data;
@@ -210,7 +268,7 @@ LodgeConsole *lodge_console_new(int fd, gboolean input, LodgeConsoleLeave *leave
     g_cond_init(&console->changed);
     if (input) {
         make_raw(console);
-        console->source = g_unix_fd_add(STDIN_FILENO, G_IO_IN | G_IO_HUP, on_input, console);
+        poll_input(console);
     }
     console->writer = g_thread_new("console", drain, console);
     return console;
@@ -241,6 +299,26 @@ void lodge_console_hurry(LodgeConsole *console, gint64 limit_us)
     console->flush_limit_us = limit_us;
 }
 
+int lodge_console_flush(LodgeConsole *console)
+{
+    int refused;
+
+    g_mutex_lock(&console->mutex);
+    wait_until_drained(console);
+    console->flush_limit_us = 0; /* once is enough */
+    refused = console->broken_by;
+    g_mutex_unlock(&console->mutex);
+    return refused;
+}
+
+/* Not from the background: it would stop us, and the terminal is somebody else's now. */
+static void make_cooked(LodgeConsole *console)
+{
+    if (console->raw && tcgetpgrp(STDIN_FILENO) == getpgrp()) {
+        tcsetattr(STDIN_FILENO, TCSANOW, &console->cooked);
+    }
+}
+
 void lodge_console_free(LodgeConsole *console)
 {
     gboolean stuck;
@@ -255,9 +333,9 @@ void lodge_console_free(LodgeConsole *console)
     g_cond_broadcast(&console->changed);
     g_mutex_unlock(&console->mutex);
     g_clear_handle_id(&console->source, g_source_remove);
-    if (console->raw) {
-        tcsetattr(STDIN_FILENO, TCSANOW, &console->cooked);
-    }
+    g_clear_handle_id(&console->retry, g_source_remove);
+    g_byte_array_unref(console->input);
+    make_cooked(console);
     if (stuck) {
         /* The writer sleeps in write() for a reader that does not read: it goes with the process. */
         g_thread_unref(console->writer);

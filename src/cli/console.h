@@ -33,9 +33,16 @@ extern const struct hv_console_ops lodge_console_ops;
 /** Connect the domain behind it, before it runs; NULL before the domain goes. */
 void lodge_console_attach(LodgeConsole *console, struct hv_domain *domain);
 
-/** Somebody wants us gone: lodge_console_free() shall wait for @limit_us at most, not a second. */
+/**
+ * Wait until what the machine wrote is out, or the limit has passed. The domain is gone.
+ *
+ * Returns 0, or the errno with which the other end refused bytes (EPIPE: it has gone).
+ */
+int lodge_console_flush(LodgeConsole *console);
+
+/** Somebody wants us gone: lodge_console_flush() shall wait for @limit_us at most, not a second. */
 void lodge_console_hurry(LodgeConsole *console, gint64 limit_us);
 
-/** Write out what is left (for at most a second), restore the terminal, free. */
+/** Flush, restore the terminal, free. */
 void lodge_console_free(LodgeConsole *console);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(LodgeConsole, lodge_console_free)

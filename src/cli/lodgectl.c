@@ -5,8 +5,11 @@
 #include "common/i18n.h"
 #include "common/lodge-error.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <locale.h>
 #include <string.h>
+#include <unistd.h>
 
 static const LodgeVerb verbs[] = {
     {"run", N_("start a machine in this terminal, without a daemon"), lodge_verb_run},
@@ -31,8 +34,20 @@ int lodge_verb_fail(const GError *error)
     return input ? LODGE_EXIT_BAD_INPUT : LODGE_EXIT_FAILED;
 }
 
+/* Started with one of them closed, the next file to be opened would take its place, and the machine's
+ * output go into whatever that is. */
+static void open_standard_files(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", O_RDWR) < 0) {
+            _exit(LODGE_EXIT_FAILED);
+        }
+    }
+}
+
 int main(int argc, char **argv)
 {
+    open_standard_files();
     setlocale(LC_ALL, "");
     textdomain("lodge");
     if (argc < 2 || strcmp(argv[1], "help") == 0 || strcmp(argv[1], "--help") == 0 ||

@@ -115,7 +115,9 @@ static gboolean open_console(Run *run, GError **error)
         run->console = lodge_console_new(STDOUT_FILENO, TRUE, on_leave, run);
         return TRUE;
     }
-    run->serial_fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0644);
+    /* Not blocking: a FIFO that nobody reads would hold us, deaf to signals, for ever. */
+    run->serial_fd =
+        open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0644);
     if (run->serial_fd < 0) {
         g_set_error(error, LODGE_ERROR, LODGE_ERROR_INPUT,
                     _("Cannot write the serial file “%s”: %s"), path, g_strerror(errno));
@@ -242,18 +244,33 @@ static gboolean run_once(Run *run)
 
 static gboolean run_until_end(Run *run, GError **error)
 {
+    int rc = 0;
+
     do {
         if (!start_machine(run, error)) {
             return FALSE;
         }
-    } while (run_once(run) && hv_domain_reset(run->domain) == 0);
-    return TRUE;
+        if (!run_once(run)) {
+            return TRUE;
+        }
+        rc = hv_domain_reset(run->domain);
+    } while (rc == 0);
+    lodge_error_set_errno(error, rc, _("Cannot reset the machine"));
+    return FALSE;
+}
+
+/* Into the file itself: a new one in its place would replace a device, such as /dev/null. */
+static gboolean write_file(const char *path, const char *text)
+{
+    FILE *file = g_fopen(path, "we");
+    gboolean written = file && fputs(text, file) >= 0 && fputc('\n', file) >= 0;
+
+    return file && fclose(file) == 0 && written;
 }
 
 static void print_stats(Run *run)
 {
     g_autofree char *json = NULL;
-    g_autoptr(GError) error = NULL;
 
     if (!run->options.stats || !run->domain) {
         return;
@@ -261,8 +278,21 @@ static void print_stats(Run *run)
     json = lodge_stats_to_json(run->domain);
     if (!run->options.stats_path) {
         g_printerr("%s\n", json);
-    } else if (!g_file_set_contents(run->options.stats_path, json, -1, &error)) {
-        g_printerr("lodgectl: %s\n", error->message);
+    } else if (!write_file(run->options.stats_path, json)) {
+        g_printerr(_("lodgectl: Cannot write the statistics “%s”: %s\n"), run->options.stats_path,
+                   g_strerror(errno));
+        run->status = run->status ? run->status : LODGE_EXIT_FAILED;
+    }
+}
+
+/* Bytes that could not be written are a failure, unless their reader has simply gone. */
+static void judge_console(Run *run)
+{
+    int lost = run->console ? lodge_console_flush(run->console) : 0;
+
+    if (lost != 0 && lost != EPIPE) {
+        g_printerr(_("\nlodgectl: the machine's serial output is incomplete: %s\n"),
+                   g_strerror(lost));
         run->status = run->status ? run->status : LODGE_EXIT_FAILED;
     }
 }
@@ -273,6 +303,7 @@ static void clean_up(Run *run)
         lodge_console_attach(run->console, NULL);
     }
     hv_domain_destroy(run->domain);
+    judge_console(run);
     lodge_console_free(run->console);
     hv_core_destroy(run->core);
     lodge_builder_free(run->builder);
@@ -305,11 +336,13 @@ int lodge_verb_run(int argc, char **argv)
         run.builder =
             lodge_builder_new(run.options.kernel, run.options.initrd, run.options.append, &error);
     }
-    if (run.builder && open_console(&run, &error) && create_machine(&run, &error)) {
+    /* From the console on a signal must not end us before the terminal is as it was. */
+    if (run.builder) {
         add_sources(&run);
-        if (run_until_end(&run, &error)) {
-            print_stats(&run);
-        }
+    }
+    if (run.builder && open_console(&run, &error) && create_machine(&run, &error) &&
+        run_until_end(&run, &error)) {
+        print_stats(&run);
     }
     clean_up(&run);
     return error ? lodge_verb_fail(error) : run.status;

@@ -22,6 +22,7 @@ PAYLOADS = {
     'uart-string': (1, FOREVER),
     'uart-all': (4, FOREVER),
     'uart-random': (1, FOREVER),
+    'echo': (1, FOREVER),
     'int-storm': (1, FOREVER),
     'int-nest': (1, ANY),
     'fault-storm': (1, FOREVER),

@@ -102,6 +102,16 @@ static void run_uart_random(void)
     }
 }
 
+/* Tame: says what it hears. For tests of the console. */
+static void run_echo(void)
+{
+    for (;;) {
+        if (in8(0x3fd) & 1) {
+            out8(0x3f8, in8(0x3f8));
+        }
+    }
+}
+
 /* ---- Interrupts -------------------------------------------------------------------------------- */
 
 static void run_int_storm(void)
@@ -311,6 +321,7 @@ const struct payload storm_payloads[] = {
     {"uart-string", run_uart_string},
     {"uart-all", run_uart_all},
     {"uart-random", run_uart_random},
+    {"echo", run_echo},
     {"int-storm", run_int_storm},
     {"int-nest", run_int_nest},
     {"fault-storm", run_fault_storm},
