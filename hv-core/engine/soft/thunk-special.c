@@ -250,6 +250,8 @@ static int run_gather(struct hv_engine_vcpu *vcpu, const struct soft_shape *shap
         if (rc == 0) {
             memcpy(vector_byte(cpu, shape->reg, i * data), value, data);
             memset(vector_byte(cpu, shape->vvvv, i * data), 0, data);
+            /* Each element is a write of the vector, which clears what is beyond its length. */
+            zero_vector(cpu, shape->reg, shape->vex_bytes);
         }
     }
     if (rc < 0) {

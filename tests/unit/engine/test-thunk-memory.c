@@ -24,6 +24,7 @@ RIG_CODE(cmpxchg16b, "cmpxchg16b (%rsi)");
 RIG_CODE(vmaskmov_load, "vmaskmovps (%rax), %ymm3, %ymm2");
 RIG_CODE(vmaskmov_store, "vpmaskmovq %ymm2, %ymm3, (%rax)");
 RIG_CODE(vgather, "vpgatherdd %ymm3, 8(%rax,%ymm4,4), %ymm2");
+RIG_CODE(vgather_128, "vpgatherdd %xmm3, 8(%rax,%xmm4,4), %xmm2");
 RIG_CODE(vgather_qd, "vpgatherqd %xmm3, (%rax,%ymm4,2), %xmm2");
 RIG_CODE(vgather_alias, ".byte 0xc4, 0xe2, 0x65, 0x90, 0x1c, 0xa0"); /* destination is mask */
 RIG_CODE(maskmovdqu, "maskmovdqu %xmm3, %xmm2");
@@ -319,6 +320,26 @@ static void test_gather(void)
     TAP_EQ(x_get(YMM(3), 8) | x_get(YMM(3) + 8, 8), 0);
 }
 
+/* Of 128 bits: what is beyond is cleared by each element, and of the mask before any. */
+static void test_gather_half(void)
+{
+    static const int32_t index[8] = {0, 1020};
+    uint64_t kept;
+
+    begin(RIG_BASE + 8);
+    set_indices(index);
+    set_mask(0xff, 4);
+    set_page(0, RIG_PAGE_ABSENT);
+    kept = x_get(YMM(2), 8);
+    TAP_FAULT(rig, RIG_RUN(&rig, vgather_128), HV_VECTOR_PF);
+    TAP_EQ(x_get(YMM(2), 8), kept);
+    TAP_EQ(x_get(YMM(3), 8) | x_get(YMM(3) + 8, 8), 0);
+    set_page(0, RIG_PAGE_RW);
+    set_page(1, RIG_PAGE_ABSENT);
+    TAP_FAULT(rig, RIG_RUN(&rig, vgather_128), HV_VECTOR_PF);
+    TAP_EQ(x_get(YMM(2), 8) | x_get(YMM(2) + 8, 8), 0);
+}
+
 /* Leaving the engine half way undoes it: the accesses done are replayed from the start. */
 static void test_gather_restart(void)
 {
@@ -410,6 +431,7 @@ int main(int argc, char **argv)
         {"engine.thunk-memory.masked-load", test_masked_load},
         {"engine.thunk-memory.masked-store", test_masked_store},
         {"engine.thunk-memory.gather", test_gather},
+        {"engine.thunk-memory.gather-half", test_gather_half},
         {"engine.thunk-memory.gather-restart", test_gather_restart},
         {"engine.thunk-memory.gather-narrow", test_gather_narrow},
         {"engine.thunk-memory.masked-bytes", test_masked_bytes},
