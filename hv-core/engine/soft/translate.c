@@ -144,12 +144,11 @@ static void find_dead_flags(struct soft_translator *t)
     for (unsigned i = t->insns; i-- > 0;) {
         const struct soft_insn *insn = &t->insn[i];
 
-        t->flags_dead[i] = false;
+        t->flags_dead[i] = !(soft_isa_row(insn->row)->flags_written & needed);
         if (!soft_insn_is_quiet(insn)) {
             needed = HV_RFLAGS_ARITH;
             continue;
         }
-        t->flags_dead[i] = !(soft_isa_row(insn->row)->flags_written & needed);
         needed = (needed & ~flags_replaced_by(insn)) | flags_read_by(insn);
     }
 }
