@@ -1,224 +1,15 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Rows to cases: which rows, which states, and the solving of addresses. */
+/* Rows to cases: an encoding, and the solving of its addresses. */
 #include "engine/isa-case.h"
 
 #include "base/bits.h"
-#include "cpu/policy.h"
 #include "cpu/state.h"
-#include "engine/soft/decode-private.h"
 #include "engine/soft/isa-ops.h"
 
 #include <string.h>
 
 /* Bit strings and repeated strings reach this far from their address. */
 #define ISA_REACH 128u
-
-const char *isa_excluded(uint16_t row)
-{
-    static const struct {
-        uint16_t op;
-        const char *why;
-    } rows[] = {
-        {SOFT_OP_SYSCALL, "leaves the process"},
-        {SOFT_OP_SYSENTER, "leaves the process"},
-        {SOFT_OP_INT, "leaves the process"},
-        {SOFT_OP_INT1, "is the harness' trap"},
-        {SOFT_OP_INT3, "is the harness' trap"},
-        {SOFT_OP_IRET, "loads CS and SS"},
-        {SOFT_OP_RETF, "loads CS"},
-        {SOFT_OP_CALLF, "loads CS"},
-        {SOFT_OP_JMPF, "loads CS"},
-        {SOFT_OP_RSM, "is for system management mode"},
-        {SOFT_OP_POPF, "loads TF and AC"},
-        {SOFT_OP_MOV_SEG, "loads segments, or reads the host's"},
-        {SOFT_OP_LSS, "loads segments"},
-        {SOFT_OP_LFS, "loads segments"},
-        {SOFT_OP_LGS, "loads segments"},
-        {SOFT_OP_RDFSBASE, "reads the host's FS base"},
-        {SOFT_OP_RDGSBASE, "reads the host's GS base"},
-        {SOFT_OP_WRFSBASE, "takes FS from the harness"},
-        {SOFT_OP_WRGSBASE, "changes a segment base"},
-        {SOFT_OP_CPUID, "differs by policy"},
-        {SOFT_OP_RDTSC, "never gives the same twice"},
-        {SOFT_OP_RDTSCP, "never gives the same twice"},
-        {SOFT_OP_RDPMC, "never gives the same twice"},
-        {SOFT_OP_RDPID, "reads the host's"},
-        {SOFT_OP_RDRAND, "never gives the same twice"},
-        {SOFT_OP_RDSEED, "never gives the same twice"},
-        {SOFT_OP_XGETBV, "reads the host's XCR0"},
-        {SOFT_OP_SGDT, "reads the host's"},
-        {SOFT_OP_SIDT, "reads the host's"},
-        {SOFT_OP_SLDT, "reads the host's"},
-        {SOFT_OP_STR, "reads the host's"},
-        {SOFT_OP_SMSW, "reads the host's"},
-        {SOFT_OP_LAR, "reads the host's descriptors"},
-        {SOFT_OP_LSL, "reads the host's descriptors"},
-        {SOFT_OP_VERR, "reads the host's descriptors"},
-        {SOFT_OP_VERW, "reads the host's descriptors"},
-        {SOFT_OP_VMCALL, "calls the hypervisor beneath"},
-        {SOFT_OP_VMMCALL, "calls the hypervisor beneath"},
-        {SOFT_OP_FXSAVE, "is about state as a whole"},
-        {SOFT_OP_FXRSTOR, "is about state as a whole"},
-        {SOFT_OP_XSAVE, "is about state as a whole"},
-        {SOFT_OP_XSAVEC, "is about state as a whole"},
-        {SOFT_OP_XSAVEOPT, "is about state as a whole"},
-        {SOFT_OP_XRSTOR, "is about state as a whole"},
-        {SOFT_OP_FLDENV, "may unmask exceptions"},
-        {SOFT_OP_FRSTOR, "may unmask exceptions"},
-        {SOFT_OP_FLDCW, "may unmask exceptions"},
-        {SOFT_OP_FNSTENV, "stores the last instruction's address"},
-        {SOFT_OP_FNSAVE, "stores the last instruction's address"},
-        {SOFT_OP_LDMXCSR, "may unmask exceptions"},
-        {SOFT_OP_VLDMXCSR, "may unmask exceptions"},
-        {SOFT_OP_CLI, "is the I/O privilege level's"},
-        {SOFT_OP_STI, "is the I/O privilege level's"},
-    };
-    const struct soft_encoding *encoding = &soft_encodings[row];
-    const struct soft_isa_row *isa = soft_isa_row(row);
-
-    if (isa->flags & SOFT_ISA_PRIVILEGED)
-        return "is for CPL 0";
-    if (isa->flags & SOFT_ISA_IO)
-        return "reaches ports";
-    if (isa->feature == HV_FEATURE_NEVER || isa->feature == HV_FEATURE_VMX ||
-        isa->feature == HV_FEATURE_SMX || isa->feature == HV_FEATURE_3DNOW)
-        return "is hidden";
-    if ((encoding->mask & SOFT_KEY_MODE64) && !(encoding->value & SOFT_KEY_MODE64))
-        return "is not in 64-bit mode";
-    if (isa->op == SOFT_OP_POP && (isa->flags & SOFT_ISA_SYSTEM))
-        return "loads segments";
-    for (size_t i = 0; i < HV_ARRAY_LEN(rows); i++) {
-        if (isa->op == rows[i].op)
-            return rows[i].why;
-    }
-    return NULL;
-}
-
-bool isa_case_hot(uint16_t row)
-{
-    const unsigned others = SOFT_ISA_PRIVILEGED | SOFT_ISA_STRING | SOFT_ISA_SYSTEM | SOFT_ISA_IO |
-                            SOFT_ISA_X87 | SOFT_ISA_MMX | SOFT_ISA_SSE | SOFT_ISA_AVX;
-    const struct soft_isa_row *isa = soft_isa_row(row);
-
-    switch (isa->op) {
-    case SOFT_OP_DIV:
-    case SOFT_OP_IDIV:
-    case SOFT_OP_UD0:
-    case SOFT_OP_UD1:
-    case SOFT_OP_UD2:
-        return false;
-    default:
-        return isa->feature == HV_FEATURE_BASE && !(isa->flags & others) && !isa_excluded(row);
-    }
-}
-
-unsigned isa_fault_freedom(const struct soft_insn *insn)
-{
-    unsigned mmx = soft_isa_row(insn->row)->flags & SOFT_ISA_MMX ? ISA_FREEDOM_X87 : 0;
-
-    switch (insn->op) {
-    case SOFT_OP_MASKMOVQ:
-    case SOFT_OP_MASKMOVDQU:
-    case SOFT_OP_VMASKMOVDQU:
-        return ISA_FREEDOM_ADDRESS | ISA_FREEDOM_FAULT | mmx;
-    case SOFT_OP_VMASKMOVPS:
-    case SOFT_OP_VMASKMOVPD:
-    case SOFT_OP_VPMASKMOVD:
-    case SOFT_OP_VPMASKMOVQ:
-        return ISA_FREEDOM_ADDRESS | mmx;
-    case SOFT_OP_VCVTPS2PH:
-        return ISA_FREEDOM_MXCSR;
-    case SOFT_OP_FSTP: /* of 80 bits: two stores */
-    case SOFT_OP_FBSTP:
-        return ISA_FREEDOM_MEMORY;
-    default:
-        return mmx;
-    }
-}
-
-static uint64_t edge_value(struct isa_random *random)
-{
-    uint64_t noise = isa_random(random);
-
-    switch (isa_random_below(random, 6)) {
-    case 0:
-        return noise & 0xff;
-    case 1:
-        return HV_BIT(noise & 63);
-    case 2:
-        return HV_BIT(noise & 63) - 1;
-    case 3:
-        return noise & 1 ? UINT64_MAX : 0;
-    case 4:
-        return (uint64_t)(int64_t)(int32_t)noise;
-    default:
-        return noise;
-    }
-}
-
-/* Integers, floats near one and of all sizes, special values. */
-static uint64_t vector_value(struct isa_random *random)
-{
-    static const uint64_t special[] = {0,
-                                       0x8000000000000000,
-                                       0x7ff0000000000000,
-                                       0xfff8000000000000,
-                                       0x3ff0000000000000,
-                                       0x7f8000003f800000,
-                                       0x0000000180000000,
-                                       0x4023800043e00000};
-    uint64_t noise = isa_random(random);
-
-    switch (isa_random_below(random, 4)) {
-    case 0:
-        return special[noise % HV_ARRAY_LEN(special)];
-    case 1: /* a double between 2^-15 and 2^16, or two floats of such sizes */
-        return (noise & 0x801fffffffffffff) |
-               (0x3f00000000000000 + (noise >> 8 & 0xf0000000000000));
-    case 2:
-        return (noise & 0x807fffff807fffff) | 0x3f0000003f000000;
-    default:
-        return noise;
-    }
-}
-
-void isa_memory_fill(struct isa_random *random, uint8_t *sandbox)
-{
-    /* Made once, from a seed of its own; a sandbox is a piece of it. */
-    static uint64_t pool[8 * ISA_SANDBOX_BYTES / 8];
-    const unsigned pieces = HV_ARRAY_LEN(pool) - ISA_SANDBOX_BYTES / 8;
-    struct isa_random own = {1};
-
-    if (pool[0] == 0) {
-        for (size_t i = 0; i < HV_ARRAY_LEN(pool); i++)
-            pool[i] = isa_random(&own) & 1 ? vector_value(&own) : edge_value(&own);
-        pool[0] |= 1;
-    }
-    memcpy(sandbox, &pool[isa_random_below(random, pieces)], ISA_SANDBOX_BYTES);
-}
-
-void isa_state_randomize(struct isa_random *random, struct isa_state *state)
-{
-    for (unsigned i = 0; i < 16; i++) {
-        state->gpr[i] = edge_value(random);
-        for (unsigned k = 0; k < 4; k++)
-            hv_store_le(state->ymm[i] + (size_t)8 * k, vector_value(random), 8);
-    }
-    state->rflags = isa_random(random) & (HV_RFLAGS_ARITH | HV_RFLAGS_DF);
-    /* All exceptions masked, any rounding; the sticky flags and those of the last compare free. */
-    state->mxcsr = (uint32_t)(0x1f80 | (isa_random(random) & 0x603f));
-    state->fcw =
-        (uint16_t)(0x7f | (isa_random(random) & 0xc00) | (isa_random(random) & 1 ? 0x300 : 0x200));
-    state->fsw = (uint16_t)(isa_random(random) & 0x7f00 & ~0x8080u);
-    state->ftw = (uint8_t)isa_random(random);
-    for (unsigned i = 0; i < 8; i++) {
-        uint64_t exponent = 0x3ff0 + isa_random_below(random, 32);
-
-        memset(state->st[i], 0, sizeof(state->st[i]));
-        hv_store_le(state->st[i], isa_random(random) | HV_BIT(63), 8);
-        hv_store_le(state->st[i] + 8, exponent | (isa_random(random) & 0x8000), 2);
-    }
-}
 
 static bool uses(const struct soft_insn *insn, unsigned reg)
 {
@@ -257,6 +48,11 @@ static const struct soft_operand *memory_operand(const struct soft_insn *insn)
     return NULL;
 }
 
+static uint64_t segment_base(const struct soft_insn *insn)
+{
+    return insn->mem.segment == HV_SEG_GS ? ISA_GS_BASE : 0;
+}
+
 uint64_t isa_effective_address(const struct soft_insn *insn, const struct isa_state *state)
 {
     const struct soft_mem *mem = &insn->mem;
@@ -268,7 +64,7 @@ uint64_t isa_effective_address(const struct soft_insn *insn, const struct isa_st
         address += state->gpr[mem->base];
     if (mem->index != SOFT_REG_NONE)
         address += state->gpr[mem->index] << mem->scale;
-    return address & hv_bytes_mask(insn->address_bytes);
+    return (address & hv_bytes_mask(insn->address_bytes)) + segment_base(insn);
 }
 
 /* An address of @bytes for @kind; @reach bytes on both sides are in the sandbox too. */
@@ -292,6 +88,30 @@ static uint64_t choose_target(const struct isa_layout *layout, enum isa_kind kin
     if (aligned)
         target &= ~(uint64_t)(bytes - 1);
     return target;
+}
+
+/*
+ * One of the two places of @target: any where a whole register or a full offset says which; else the
+ * one that 32 bits reach.
+ */
+static uint64_t choose_alias(bool wide, uint64_t segment, uint64_t target,
+                             struct isa_random *random)
+{
+    if (wide)
+        return isa_random(random) & 1 ? target ^ ISA_ALIAS : target;
+    return segment ? target | ISA_ALIAS : target;
+}
+
+/* Of what ModRM or an offset names; RIP-relative it is where the code is, or what GS reaches. */
+static uint64_t choose_named_alias(const struct isa_layout *layout, const struct soft_insn *insn,
+                                   uint64_t target, struct isa_random *random)
+{
+    uint64_t segment = segment_base(insn);
+    bool absolute = insn->mem.base == SOFT_REG_NONE && (insn->flags & SOFT_INSN_MODRM);
+
+    if (insn->mem.base == SOFT_REG_RIP)
+        return target | (segment ? ISA_ALIAS : layout->code & ISA_ALIAS);
+    return choose_alias(insn->address_bytes == 8 && !absolute, segment, target, random);
 }
 
 /* The displacement's place in the bytes. */
@@ -323,12 +143,13 @@ static bool solve_address(const struct isa_layout *layout, struct isa_case *test
                           struct isa_random *random, struct isa_state *state)
 {
     const struct soft_mem *mem = &test->insn.mem;
-    uint64_t rest = target - (uint64_t)mem->disp;
+    uint64_t offset = target - segment_base(&test->insn);
+    uint64_t rest = offset - (uint64_t)mem->disp;
     uint64_t noise = isa_random(random) << 32;
     uint64_t index = 0;
 
     if (mem->base == SOFT_REG_RIP) {
-        write_displacement(test, target - layout->code - test->insn.length);
+        write_displacement(test, offset - layout->code - test->insn.length);
         return true;
     }
     if (mem->base != SOFT_REG_NONE && mem->base == mem->index) {
@@ -345,7 +166,7 @@ static bool solve_address(const struct isa_layout *layout, struct isa_case *test
         index = state->gpr[mem->index] << mem->scale;
     }
     if (mem->base == SOFT_REG_NONE) {
-        write_displacement(test, target - index);
+        write_displacement(test, offset - index);
         return true;
     }
     state->gpr[mem->base] = rest - index;
@@ -356,20 +177,20 @@ static bool solve_address(const struct isa_layout *layout, struct isa_case *test
 }
 
 /* A gather's index is a vector of small numbers, so that base + disp is its address. */
-static bool solve_gather(struct isa_case *test, uint64_t target, struct isa_random *random,
+static void solve_gather(struct isa_case *test, uint64_t target, struct isa_random *random,
                          struct isa_state *state)
 {
     const struct soft_mem *mem = &test->insn.mem;
     bool wide_index = test->insn.opcode & 1;
+    uint64_t offset = target - segment_base(&test->insn);
 
     for (unsigned i = 0; i < 8; i++)
         hv_store_le(state->ymm[mem->index] + (size_t)4 * i,
                     wide_index && (i & 1) ? 0 : isa_random(random) & 7, 4);
     if (mem->base == SOFT_REG_NONE)
-        write_displacement(test, target);
+        write_displacement(test, offset);
     else
-        state->gpr[mem->base] = target - (uint64_t)mem->disp;
-    return true;
+        state->gpr[mem->base] = offset - (uint64_t)mem->disp;
 }
 
 static bool is_gather(const struct soft_insn *insn)
@@ -386,18 +207,29 @@ static void place_implied(const struct isa_layout *layout, const struct isa_case
     bool string = soft_isa_row(insn->row)->flags & SOFT_ISA_STRING;
     unsigned bytes = string ? insn->operand_bytes : 16;
     uint64_t target = choose_target(layout, test->kind, bytes, ISA_REACH, false, random);
+    uint64_t other = choose_target(layout, ISA_KIND_MEMORY, bytes, ISA_REACH, false, random);
+    uint64_t base = segment_base(insn);
+    bool wide = insn->address_bytes == 8;
 
-    state->gpr[HV_REG_RDI] = target;
-    state->gpr[HV_REG_RSI] =
-        choose_target(layout, ISA_KIND_MEMORY, bytes, ISA_REACH, false, random);
-    if (isa_random(random) & 1) {
-        state->gpr[HV_REG_RDI] = state->gpr[HV_REG_RSI];
-        state->gpr[HV_REG_RSI] = target;
+    if (insn->op == SOFT_OP_XLAT) {
+        target = choose_alias(wide, base, target, random);
+        state->gpr[HV_REG_RBX] = target - base - (state->gpr[HV_REG_RAX] & 0xff);
+        return;
     }
-    if (string)
-        state->gpr[HV_REG_RCX] = isa_random_below(random, 9);
-    if (insn->op == SOFT_OP_XLAT)
-        state->gpr[HV_REG_RBX] = target - (state->gpr[HV_REG_RAX] & 0xff);
+    if (!string) { /* MASKMOV */
+        state->gpr[HV_REG_RDI] = choose_alias(wide, base, target, random) - base;
+        return;
+    }
+    if (isa_random(random) & 1) {
+        uint64_t swapped = target;
+
+        target = other;
+        other = swapped;
+    }
+    /* A prefix replaces DS, which is rSI's. */
+    state->gpr[HV_REG_RDI] = choose_alias(wide, 0, target, random);
+    state->gpr[HV_REG_RSI] = choose_alias(wide, base, other, random) - base;
+    state->gpr[HV_REG_RCX] = isa_random_below(random, 9);
 }
 
 /* A near branch goes to a breakpoint near the instruction, and never back into its own bytes. */
@@ -408,6 +240,8 @@ static bool place_branch(const struct isa_layout *layout, struct isa_case *test,
     const struct soft_operand *operand = &insn->operand[0];
     uint64_t to = layout->code + 64 + isa_random_below(random, 1024);
 
+    if (operand->kind != SOFT_OPERAND_REL && (isa_random(random) & 1))
+        to ^= ISA_ALIAS;
     test->poke_value = to;
     test->poke_bytes = 8;
     if (insn->op == SOFT_OP_RET) {
@@ -437,9 +271,13 @@ static void place_stack(const struct isa_layout *layout, const struct isa_case *
     unsigned bytes = test->insn.operand_bytes;
     uint64_t target = choose_target(layout, kind, bytes, 2 * ISA_REACH, false, random);
     uint16_t op = test->insn.op;
+
     bool push =
         op == SOFT_OP_PUSH || op == SOFT_OP_PUSHF || op == SOFT_OP_CALL || op == SOFT_OP_ENTER;
 
+    /* Its address size is that of 64-bit mode whatever prefixes there are. */
+    if (isa_random(random) & 1)
+        target ^= ISA_ALIAS;
     state->gpr[HV_REG_RSP] = push ? target + bytes : target;
     if (op == SOFT_OP_LEAVE || op == SOFT_OP_ENTER)
         state->gpr[HV_REG_RBP] = target;
@@ -458,14 +296,17 @@ static bool place_memory(const struct isa_layout *layout, struct isa_case *test,
     test->target =
         choose_target(layout, test->kind, operand->bytes, bits || gather ? ISA_REACH : 16,
                       aligned || is_atomic(insn), random);
+    test->target = choose_named_alias(layout, insn, test->target, random);
     if (bits) {
         if (uses(insn, insn->operand[1].reg))
             return false;
         state->gpr[insn->operand[1].reg] =
             test->kind == ISA_KIND_MEMORY ? isa_random_below(random, 512) - UINT64_C(256) : 0;
     }
-    if (gather)
-        return solve_gather(test, test->target, random, state);
+    if (gather) {
+        solve_gather(test, test->target, random, state);
+        return true;
+    }
     if (is_stack(insn->op) && uses(insn, HV_REG_RSP))
         return false;
     return solve_address(layout, test, test->target, random, state) &&
@@ -502,7 +343,8 @@ static bool place(const struct isa_layout *layout, struct isa_case *test, struct
     if (operand && !place_memory(layout, test, operand, random, state))
         return false;
     /* PUSH and POP of memory that is the stack's own slot read what they write. */
-    if (operand && is_stack(insn->op) && test->target - state->gpr[HV_REG_RSP] + 32 < 64)
+    if (operand && is_stack(insn->op) &&
+        isa_unalias(test->target) - isa_unalias(state->gpr[HV_REG_RSP]) + 32 < 64)
         return false;
     return !(soft_isa_row(insn->row)->flags & SOFT_ISA_BRANCH) ||
            place_branch(layout, test, random, state);
@@ -521,7 +363,9 @@ bool isa_case_make(const struct isa_encoder *encoder, const struct isa_layout *l
         struct isa_state changed = *state;
 
         *case_out = (struct isa_case){.row = row, .kind = kind};
-        shape.memory = kind != ISA_KIND_REGISTER;
+        /* PUSH, POP and CALL of a register are of memory, too. */
+        shape.memory =
+            kind != ISA_KIND_REGISTER && !(is_stack(isa->op) && (isa_random(random) & 1));
         shape.lock =
             kind == ISA_KIND_MEMORY && (isa->flags & SOFT_ISA_LOCKABLE) && (isa_random(random) & 1);
         shape.repeat = (isa->flags & SOFT_ISA_STRING) && (isa_random(random) & 1);

@@ -7,7 +7,8 @@
  * that reaches into an inaccessible page. Where an address comes from registers they are solved for
  * it (base = target - index * scale - displacement); where it does not, the displacement is written
  * into the bytes. Memory that is addressed by registers not named (strings, the stack, XLAT) is
- * placed likewise.
+ * placed likewise. Of the sandbox's two places in the address space one is chosen that the form of
+ * address reaches.
  *
  * A run of cases may carry its state on: isa_case_make() changes only what addresses need, and
  * isa_state_randomize() is the caller's to call when it wants a fresh one.

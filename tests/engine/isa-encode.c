@@ -169,13 +169,13 @@ static uint8_t put_modrm(const struct soft_encoding *encoding, const struct isa_
 static void draft_bytes(const struct isa_place *place, const struct soft_encoding *encoding,
                         const struct isa_shape *shape, struct isa_random *random, uint8_t *at)
 {
-    static const uint8_t segments[] = {0x26, 0x2e, 0x36, 0x3e};
+    static const uint8_t segments[] = {0x26, 0x2e, 0x36, 0x3e, 0x65};
     bool vex = place->map > SOFT_VEX_MAP_OFFSET;
     unsigned map = vex ? place->map - SOFT_VEX_MAP_OFFSET : place->map;
     struct isa_draft draft;
 
     choose(encoding, shape, vex, random, &draft);
-    /* Not FS and GS: their bases are the state's business, not the encoding's. */
+    /* Not FS, which is the host's thread pointer. */
     if (chance(random, 12))
         *at++ = segments[isa_random_below(random, sizeof(segments))];
     if (chance(random, 12))

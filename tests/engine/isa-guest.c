@@ -71,6 +71,7 @@ static void set_cpl_3(struct hv_cpu *cpu)
 
         segment.selector = s == HV_SEG_CS ? 0x3b : s >= HV_SEG_FS ? 0 : 0x33;
         segment.attr |= 3u << HV_SEG_ATTR_DPL_SHIFT;
+        segment.base = s == HV_SEG_GS ? ISA_GS_BASE : segment.base;
         hv_segment_set(cpu, (enum hv_seg)s, &segment);
     }
     cpu->cpl = 3;
@@ -91,7 +92,9 @@ struct isa_guest *isa_guest_create(uint64_t code, uint64_t sandbox)
     guest->tables = TABLES;
     soft_machine_set_64(machine);
     map(guest, code, CODE_FRAMES, ISA_CODE_BYTES);
+    map(guest, code + ISA_ALIAS, CODE_FRAMES, ISA_CODE_BYTES);
     map(guest, sandbox, SANDBOX_FRAMES, ISA_SANDBOX_BYTES);
+    map(guest, sandbox + ISA_ALIAS, SANDBOX_FRAMES, ISA_SANDBOX_BYTES);
     soft_machine_poke(machine, IO_MAP_BASE, 2, 0x68); /* none */
     set_cpl_3(&machine->cpu);
     guest->fresh = machine->cpu;

@@ -4,11 +4,11 @@
 
 #include "cpu/state.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <ucontext.h>
 #include <unistd.h>
 
@@ -23,6 +23,9 @@
 /* What Linux says at byte 464 of a frame that holds more than FXSAVE's 512 bytes. */
 #define FRAME_MAGIC    0x46505853u
 
+/* arch_prctl(2). */
+#define ARCH_SET_GS    0x1001
+
 #define FLAGS_OF_STATE (HV_RFLAGS_ARITH | HV_RFLAGS_DF)
 
 enum host_phase {
@@ -32,9 +35,9 @@ enum host_phase {
 };
 
 struct isa_host {
-    uint8_t *code_write; /* ISA_CODE_BYTES, mapped twice */
-    uint8_t *code;
-    uint8_t *area; /* four pages, the middle two are the sandbox */
+    uint8_t *code_write; /* ISA_CODE_BYTES: to write, to run, and to run above */
+    uint8_t *code, *code_alias;
+    uint8_t *area, *area_alias; /* four pages, the middle two are the sandbox */
     uint8_t *stack;
     volatile enum host_phase phase;
     struct isa_state *state;
@@ -143,8 +146,8 @@ static void leave(struct isa_host *host, ucontext_t *context)
         host->outcome.error = (uint32_t)registers[REG_ERR];
     }
     /* The breakpoint behind the instruction is no fault of its own. */
-    if (host->outcome.vector == 3 && state->rip > (uintptr_t)host->code &&
-        state->rip <= (uintptr_t)host->code + ISA_CODE_BYTES) {
+    if (host->outcome.vector == 3 &&
+        isa_unalias(state->rip) - 1 - isa_host_code(host) < ISA_CODE_BYTES) {
         host->outcome.vector = ISA_VECTOR_NONE;
         state->rip--;
     }
@@ -168,28 +171,66 @@ static void on_signal(int number, siginfo_t *info, void *context)
     }
 }
 
+/* NULL when it cannot be done. */
+static uint8_t *map(void *hint, size_t bytes, int protection, int flags, int memory)
+{
+    void *place = mmap(hint, bytes, protection, flags, memory, 0);
+
+    return place == MAP_FAILED ? NULL : place;
+}
+
+static void *alias_of(const uint8_t *place)
+{
+    return (void *)((uintptr_t)place + ISA_ALIAS);
+}
+
 static bool map_code(struct isa_host *host)
 {
-    int memory = memfd_create("isa-host", MFD_CLOEXEC);
+    int memory = memfd_create("isa-code", MFD_CLOEXEC);
 
     if (memory < 0 || ftruncate(memory, (off_t)ISA_CODE_BYTES) != 0)
         return false;
-    host->code_write = mmap(NULL, ISA_CODE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
+    host->code_write = map(NULL, ISA_CODE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, memory);
     host->code =
-        mmap(CODE_HINT, ISA_CODE_BYTES, PROT_READ | PROT_EXEC, MAP_SHARED | MAP_32BIT, memory, 0);
+        map(CODE_HINT, ISA_CODE_BYTES, PROT_READ | PROT_EXEC, MAP_SHARED | MAP_32BIT, memory);
+    if (host->code)
+        host->code_alias = map(alias_of(host->code), ISA_CODE_BYTES, PROT_READ | PROT_EXEC,
+                               MAP_SHARED | MAP_FIXED_NOREPLACE, memory);
     close(memory);
-    if (host->code_write == MAP_FAILED || host->code == MAP_FAILED)
+    if (!host->code_write || !host->code_alias)
         return false;
     isa_host_clear(host);
     return true;
 }
 
+/* The sandbox over the middle of four pages. */
+static bool map_middle(uint8_t *area, int memory)
+{
+    return area && map(area + HV_PAGE_SIZE, ISA_SANDBOX_BYTES, PROT_READ | PROT_WRITE,
+                       MAP_SHARED | MAP_FIXED, memory);
+}
+
 static bool map_sandbox(struct isa_host *host)
 {
-    host->area = mmap(SANDBOX_HINT, 4 * HV_PAGE_SIZE, PROT_NONE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
-    return host->area != MAP_FAILED &&
-           mprotect(host->area + HV_PAGE_SIZE, ISA_SANDBOX_BYTES, PROT_READ | PROT_WRITE) == 0;
+    int memory = memfd_create("isa-sandbox", MFD_CLOEXEC);
+    bool mapped;
+
+    if (memory < 0 || ftruncate(memory, (off_t)ISA_SANDBOX_BYTES) != 0)
+        return false;
+    host->area =
+        map(SANDBOX_HINT, 4 * HV_PAGE_SIZE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1);
+    if (host->area)
+        host->area_alias = map(alias_of(host->area), 4 * HV_PAGE_SIZE, PROT_NONE,
+                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1);
+    mapped = map_middle(host->area, memory) && map_middle(host->area_alias, memory);
+    close(memory);
+    return mapped;
+}
+
+/* No library of Linux uses GS. */
+static bool set_gs_base(uint64_t base)
+{
+    return syscall(SYS_arch_prctl, ARCH_SET_GS, base) == 0;
 }
 
 static bool take_signals(struct isa_host *host)
@@ -217,11 +258,17 @@ struct isa_host *isa_host_create(void)
     if (!host)
         return NULL;
     if (!__builtin_cpu_supports("avx") || !map_code(host) || !map_sandbox(host) ||
-        !take_signals(host)) {
+        !set_gs_base(ISA_GS_BASE) || !take_signals(host)) {
         isa_host_destroy(host);
         return NULL;
     }
     return host;
+}
+
+static void unmap(uint8_t *place, size_t bytes)
+{
+    if (place)
+        munmap(place, bytes);
 }
 
 void isa_host_destroy(struct isa_host *host)
@@ -236,12 +283,12 @@ void isa_host_destroy(struct isa_host *host)
         sigaltstack(&none, NULL);
         host_of_signals = NULL;
     }
-    if (host->code && host->code != MAP_FAILED)
-        munmap(host->code, ISA_CODE_BYTES);
-    if (host->code_write && host->code_write != MAP_FAILED)
-        munmap(host->code_write, ISA_CODE_BYTES);
-    if (host->area && host->area != MAP_FAILED)
-        munmap(host->area, 4 * HV_PAGE_SIZE);
+    (void)set_gs_base(0);
+    unmap(host->code, ISA_CODE_BYTES);
+    unmap(host->code_alias, ISA_CODE_BYTES);
+    unmap(host->code_write, ISA_CODE_BYTES);
+    unmap(host->area, 4 * HV_PAGE_SIZE);
+    unmap(host->area_alias, 4 * HV_PAGE_SIZE);
     free(host->stack);
     free(host);
 }
@@ -264,7 +311,7 @@ uint8_t *isa_host_sandbox(struct isa_host *host)
 struct isa_outcome isa_host_run(struct isa_host *host, const uint8_t *bytes, size_t length,
                                 struct isa_state *state)
 {
-    memcpy(host->code_write + (state->rip - isa_host_code(host)), bytes, length);
+    memcpy(host->code_write + (isa_unalias(state->rip) - isa_host_code(host)), bytes, length);
     host->state = state;
     host->phase = HOST_PHASE_ENTER;
     __asm__ volatile("int3" ::: "memory");

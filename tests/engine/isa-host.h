@@ -7,17 +7,24 @@
  *     instruction --int3 behind it, or its fault--> handler: state out of the frame --> isa_host_run
  *
  * All sixteen general registers, RSP too, the arithmetic flags and DF, x87, MMX, XMM and YMM are the
- * instruction's. Its code, anywhere in two pages of breakpoints, and the sandbox, two pages between
- * pages that fault, lie below 2 GiB, so that absolute and 32-bit addresses reach them. 64-bit mode
- * only. A branch may go to any breakpoint. Not for instructions that leave the process (syscalls) or
- * change segment bases: those are the caller's to exclude.
+ * instruction's, and GS has a base. Its code, anywhere in two pages of breakpoints, and the sandbox,
+ * two pages between pages that fault, lie below 2 GiB, so that absolute and 32-bit addresses reach
+ * them, and once more far above, so that all 64 bits of an address matter. 64-bit mode only. A branch
+ * may go to any breakpoint. Not for instructions that leave the process (syscalls) or change segment
+ * bases: those are the caller's to exclude.
  */
 #pragma once
+
+#include "base/bits.h"
 
 #include <hv/types.h>
 
 #define ISA_SANDBOX_BYTES (2 * HV_PAGE_SIZE)
 #define ISA_CODE_BYTES    (2 * HV_PAGE_SIZE)
+/* Where both are a second time: this bit of an address is set. */
+#define ISA_ALIAS         HV_BIT(45)
+/* Offsets of 32 bits reach the upper ones by it, and not the lower. */
+#define ISA_GS_BASE       (ISA_ALIAS + 0x10123450)
 /* A breakpoint: what all code is that nothing was written over. */
 #define ISA_TRAP          0xcc
 
@@ -41,6 +48,12 @@ struct isa_outcome {
 };
 
 #define ISA_VECTOR_NONE 0xff
+
+/** The lower one of an address in the code area or the sandbox. */
+static inline uint64_t isa_unalias(uint64_t address)
+{
+    return address & ~ISA_ALIAS;
+}
 
 struct isa_host;
 

@@ -32,7 +32,7 @@ struct making {
 
 static bool is_free(const struct making *making, uint64_t address, unsigned bytes)
 {
-    uint64_t offset = address - making->code;
+    uint64_t offset = isa_unalias(address) - making->code;
 
     if (offset > ISA_CODE_BYTES || bytes > ISA_CODE_BYTES - offset) {
         return false;
@@ -42,7 +42,7 @@ static bool is_free(const struct making *making, uint64_t address, unsigned byte
 
 static void put_code(struct making *making, uint64_t address, const uint8_t *bytes, unsigned count)
 {
-    uint64_t offset = address - making->code;
+    uint64_t offset = isa_unalias(address) - making->code;
 
     memcpy(&making->trial->code[offset], bytes, count);
     memset(&making->used[offset], true, count);
@@ -148,7 +148,7 @@ static bool make_case(struct making *making, const struct isa_shape_of_row *shap
 
 static void poke(const struct making *making, const struct isa_case *test)
 {
-    uint64_t offset = test->poke_address - making->sandbox;
+    uint64_t offset = isa_unalias(test->poke_address) - making->sandbox;
 
     if (!test->poke_bytes || hv_range_outside(offset, 8, ISA_SANDBOX_BYTES)) {
         return;
@@ -213,7 +213,7 @@ static bool add_case(struct making *making, const struct isa_shape_of_row *shape
     }
     put_code(making, state.rip, test.bytes, test.insn.length);
     trial->step[trial->steps++] =
-        (struct isa_step){shape, (unsigned)(state.rip - making->code), test.insn};
+        (struct isa_step){shape, (unsigned)(isa_unalias(state.rip) - making->code), test.insn};
     making->state = state;
     run_case(making, &test);
     return true;
@@ -251,7 +251,7 @@ static const struct isa_shape_of_row *choose_company(struct making *making)
     if (takes_a_branch(making->trial) && isa_random_below(&making->random, 2) == 0) {
         return isa_coverage_branch(coverage, &making->random);
     }
-    return isa_random_below(&making->random, 3) == 0 ? isa_coverage_hot(coverage, &making->random)
+    return isa_random_below(&making->random, 2) == 0 ? isa_coverage_hot(coverage, &making->random)
                                                      : NULL;
 }
 
@@ -273,8 +273,8 @@ static void begin(struct making *making, const struct isa_maker *maker, uint64_t
     isa_host_clear(maker->host);
     fill_memory(making);
     isa_state_randomize(&making->random, &making->state);
-    making->state.rip =
-        making->code + 256 + isa_random_below(&making->random, ISA_CODE_BYTES - 2048);
+    making->state.rip = (isa_random(&making->random) & ISA_ALIAS) + making->code + 256 +
+                        isa_random_below(&making->random, ISA_CODE_BYTES - 2048);
 }
 
 void isa_trial_make(const struct isa_maker *maker, uint64_t seed, size_t *turn, unsigned most,
@@ -394,11 +394,13 @@ static bool faulted_beside_mask(const struct isa_trial *trial)
     const uint8_t *mask = bytes == 8 ? state->st[(reg - (state->fsw >> 11)) & 7] : state->ymm[reg];
     uint64_t address = state->gpr[HV_REG_RDI] & hv_bytes_mask(insn->address_bytes);
 
+    address += insn->mem.segment == HV_SEG_GS ? ISA_GS_BASE : 0;
+
     if (trial->outcome.vector != HV_VECTOR_PF || !(isa_fault_freedom(insn) & ISA_FREEDOM_FAULT)) {
         return false;
     }
     for (unsigned i = 0; i < bytes; i++) {
-        if ((mask[i] & 0x80) && address + i - trial->sandbox >= ISA_SANDBOX_BYTES) {
+        if ((mask[i] & 0x80) && isa_unalias(address + i) - trial->sandbox >= ISA_SANDBOX_BYTES) {
             return false;
         }
     }

@@ -156,7 +156,8 @@ static void perturb(const struct isa_case *test, struct isa_state *state, uint8_
                 state->ymm[operand->reg][k] ^= 0xff;
         }
         if (operand->kind == SOFT_OPERAND_MEM) {
-            for (uint64_t at = test->target - layout_sandbox, k = 0; k < operand->bytes; k++) {
+            for (uint64_t at = isa_unalias(test->target) - layout_sandbox, k = 0;
+                 k < operand->bytes; k++) {
                 if (at + k < ISA_SANDBOX_BYTES)
                     sandbox[at + k] ^= 0xff;
             }
@@ -214,7 +215,7 @@ static const char *check_memory(const struct fixture *fixture, const struct isa_
                                 const struct run *run)
 {
     const struct soft_insn *insn = &test->insn;
-    uint64_t start = test->target - fixture->layout.sandbox, bytes = 0;
+    uint64_t start = isa_unalias(test->target) - fixture->layout.sandbox, bytes = 0;
 
     if (implied_writes(insn) & (1u << HV_REG_RSP | 1u << HV_REG_RDI))
         return NULL;
@@ -294,6 +295,7 @@ static void run_case(struct fixture *fixture, const struct isa_case *test,
                      const struct isa_state *state)
 {
     uint8_t *sandbox = isa_host_sandbox(fixture->host);
+    uint64_t poke_offset = isa_unalias(test->poke_address) - fixture->layout.sandbox;
     struct run *runs = fixture->runs_of_case;
     const char *text = NULL;
 
@@ -303,10 +305,8 @@ static void run_case(struct fixture *fixture, const struct isa_case *test,
         runs[i].before = *state;
         if (i == 1)
             perturb(test, &runs[i].before, sandbox, fixture->layout.sandbox);
-        if (test->poke_bytes &&
-            !hv_range_outside(test->poke_address - fixture->layout.sandbox, 8, ISA_SANDBOX_BYTES))
-            hv_store_le(sandbox + (test->poke_address - fixture->layout.sandbox), test->poke_value,
-                        8);
+        if (test->poke_bytes && !hv_range_outside(poke_offset, 8, ISA_SANDBOX_BYTES))
+            hv_store_le(sandbox + poke_offset, test->poke_value, 8);
         runs[i].after = runs[i].before;
         isa_host_clear(fixture->host);
         runs[i].outcome =
