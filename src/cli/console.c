@@ -255,9 +255,9 @@ static void make_raw(LodgeConsole *console)
 }
 
 LodgeConsole *lodge_console_new(int fd, gboolean input, LodgeConsoleLeave *leave,
-                                gpointer user_data)
+                                gpointer user_data, GError **error)
 {
-    LodgeConsole *console = g_new0(LodgeConsole, 1);
+    g_autoptr(LodgeConsole) console = g_new0(LodgeConsole, 1);
 
     console->fd = fd;
     console->input = g_byte_array_new();
@@ -266,12 +266,15 @@ LodgeConsole *lodge_console_new(int fd, gboolean input, LodgeConsoleLeave *leave
     console->user_data = user_data;
     g_mutex_init(&console->mutex);
     g_cond_init(&console->changed);
+    console->writer = g_thread_try_new("console", drain, console, error);
+    if (!console->writer) {
+        return NULL;
+    }
     if (input) {
         make_raw(console);
         poll_input(console);
     }
-    console->writer = g_thread_new("console", drain, console);
-    return console;
+    return g_steal_pointer(&console);
 }
 
 void lodge_console_attach(LodgeConsole *console, struct hv_domain *domain)
@@ -341,7 +344,7 @@ void lodge_console_free(LodgeConsole *console)
         g_thread_unref(console->writer);
         return;
     }
-    g_thread_join(console->writer);
+    g_clear_pointer(&console->writer, g_thread_join);
     g_mutex_clear(&console->mutex);
     g_cond_clear(&console->changed);
     g_free(console);

@@ -23,9 +23,11 @@ typedef void LodgeConsoleLeave(gpointer user_data);
  * Open a console that writes to @fd (borrowed), and reads the terminal's input when @input.
  *
  * @leave  may be NULL.
+ *
+ * Returns NULL when the host has no thread for it.
  */
 LodgeConsole *lodge_console_new(int fd, gboolean input, LodgeConsoleLeave *leave,
-                                gpointer user_data);
+                                gpointer user_data, GError **error);
 
 /** What to give to hv_domain_create(). */
 extern const struct hv_console_ops lodge_console_ops;

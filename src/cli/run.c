@@ -112,8 +112,8 @@ static gboolean open_console(Run *run, GError **error)
         return TRUE;
     }
     if (run->options.serial == LODGE_SERIAL_STDIO) {
-        run->console = lodge_console_new(STDOUT_FILENO, TRUE, on_leave, run);
-        return TRUE;
+        run->console = lodge_console_new(STDOUT_FILENO, TRUE, on_leave, run, error);
+        return run->console != NULL;
     }
     /* Not blocking: a FIFO that nobody reads would hold us, deaf to signals, for ever. */
     run->serial_fd =
@@ -123,8 +123,8 @@ static gboolean open_console(Run *run, GError **error)
                     _("Cannot write the serial file “%s”: %s"), path, g_strerror(errno));
         return FALSE;
     }
-    run->console = lodge_console_new(run->serial_fd, FALSE, NULL, NULL);
-    return TRUE;
+    run->console = lodge_console_new(run->serial_fd, FALSE, NULL, NULL, error);
+    return run->console != NULL;
 }
 
 static gboolean create_machine(Run *run, GError **error)
@@ -178,7 +178,8 @@ static gboolean start_machine(Run *run, GError **error)
         lodge_error_set_errno(error, rc, _("Cannot start the machine"));
         return FALSE;
     }
-    return TRUE;
+    run->watcher = g_thread_try_new("watcher", watch, run, error);
+    return run->watcher != NULL;
 }
 
 static void print_crash(Run *run, const struct hv_domain_status *status)
@@ -233,7 +234,6 @@ static gboolean run_once(Run *run)
 {
     int rc;
 
-    run->watcher = g_thread_new("watcher", watch, run);
     g_main_loop_run(run->loop);
     /* When we end it, so that the watcher sees a change; when it has ended, this does nothing. */
     rc = hv_domain_pause(run->domain);
