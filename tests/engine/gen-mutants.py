@@ -42,9 +42,9 @@ def mistakes(chance):
         (f"wrong {flag}", r"MODIFIED\(f\)", lambda m: f"MODIFIED(f ^ {bit:#x})"),
         ("flags lost", r"cpu->arith = \(uint16_t\)f;", lambda m: ""),
         ("wrong width of result", r"soft_set([248])\(", lambda m: f"soft_set{narrower(m[1])}("),
-        ("wrong width of operand", r"soft_get([248])\(cpu, uop",
-         lambda m: f"(uint{8 * int(m[1])}_t)soft_get{narrower(m[1])}(cpu, uop"),
-        ("wrong width of load", r"\bLOAD\(([248]),", lambda m: f"LOAD({narrower(m[1])},"),
+        ("wrong width of operand", r"soft_get([248])\(cpu, uop->(dst|src)\b",
+         lambda m: f"(uint{8 * int(m[1])}_t)soft_get{narrower(m[1])}(cpu, uop->{m[2]}"),
+        ("wrong width of load", r"(?<!_)LOAD\(([248]),", lambda m: f"LOAD({narrower(m[1])},"),
         ("wrong width of store", r"\b(STORE|STORE_STACK|STORE_FIRST)\(([248]),",
          lambda m: f"{m[1]}({narrower(m[2])},"),
         ("wrong width of store", r"soft_ram_store([248])\(",
@@ -77,7 +77,9 @@ def load(path):
 def reachable(family):
     """Its combinations in 64-bit mode, each with its place among the family's labels."""
     return [(position, values) for position, values in enumerate(family.combinations())
-            if values.get("stack") != "4"]
+            if values.get("stack") != "4"
+            # NOT has no flags, dead or not.
+            and not (values.get("unary") == "not" and values.get("flags") == "1")]
 
 
 def mutate(text, chance):

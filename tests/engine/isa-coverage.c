@@ -25,7 +25,7 @@ struct isa_coverage {
     size_t count;
     struct isa_shape_of_row *shape;
     uint32_t *hits;
-    struct isa_choice faulting, others, hot, branch;
+    struct isa_choice faulting, others, hot, quiet, move, branch;
 };
 
 static void *allocate(size_t count, size_t bytes)
@@ -65,6 +65,12 @@ static void add_shape(struct isa_coverage *coverage, const struct isa_shape_of_r
         coverage->count);
     if (isa_case_hot(shape->row)) {
         add(&coverage->hot, coverage->count);
+    }
+    if (isa_case_hot(shape->row) && shape->kind == ISA_KIND_REGISTER) {
+        add(&coverage->quiet, coverage->count);
+    }
+    if (soft_isa_row(shape->row)->op == SOFT_OP_MOV && shape->kind == ISA_KIND_REGISTER) {
+        add(&coverage->move, coverage->count);
     }
     if (soft_isa_row(shape->row)->op == SOFT_OP_JCC) {
         add(&coverage->branch, coverage->count);
@@ -106,6 +112,8 @@ struct isa_coverage *isa_coverage_create(const struct isa_encoder *encoder,
     coverage->faulting.shape = allocate(most, sizeof(uint32_t));
     coverage->others.shape = allocate(most, sizeof(uint32_t));
     coverage->hot.shape = allocate(most, sizeof(uint32_t));
+    coverage->quiet.shape = allocate(most, sizeof(uint32_t));
+    coverage->move.shape = allocate(most, sizeof(uint32_t));
     coverage->branch.shape = allocate(most, sizeof(uint32_t));
     find_shapes(coverage, encoder, layout);
     return coverage;
@@ -121,6 +129,8 @@ void isa_coverage_destroy(struct isa_coverage *coverage)
     free(coverage->faulting.shape);
     free(coverage->others.shape);
     free(coverage->hot.shape);
+    free(coverage->quiet.shape);
+    free(coverage->move.shape);
     free(coverage->branch.shape);
     free(coverage);
 }
@@ -161,6 +171,18 @@ const struct isa_shape_of_row *isa_coverage_hot(const struct isa_coverage *cover
                                                 struct isa_random *random)
 {
     return choose(coverage, &coverage->hot, random);
+}
+
+const struct isa_shape_of_row *isa_coverage_quiet(const struct isa_coverage *coverage,
+                                                  struct isa_random *random)
+{
+    return choose(coverage, &coverage->quiet, random);
+}
+
+const struct isa_shape_of_row *isa_coverage_move(const struct isa_coverage *coverage,
+                                                 struct isa_random *random)
+{
+    return choose(coverage, &coverage->move, random);
 }
 
 const struct isa_shape_of_row *isa_coverage_branch(const struct isa_coverage *coverage,

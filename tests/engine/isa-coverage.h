@@ -33,6 +33,12 @@ const struct isa_shape_of_row *isa_coverage_at(const struct isa_coverage *covera
 const struct isa_shape_of_row *isa_coverage_hot(const struct isa_coverage *coverage,
                                                 struct isa_random *random);
 
+/** A random one of those without memory, and of them one of MOV. */
+const struct isa_shape_of_row *isa_coverage_quiet(const struct isa_coverage *coverage,
+                                                  struct isa_random *random);
+const struct isa_shape_of_row *isa_coverage_move(const struct isa_coverage *coverage,
+                                                 struct isa_random *random);
+
 /** A random one that branches on a condition. */
 const struct isa_shape_of_row *isa_coverage_branch(const struct isa_coverage *coverage,
                                                    struct isa_random *random);

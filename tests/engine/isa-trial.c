@@ -243,16 +243,38 @@ static bool takes_a_branch(const struct isa_trial *trial)
     }
 }
 
+/* A move of registers, which the translator may join with what is behind it. */
+static bool is_move(const struct isa_trial *trial)
+{
+    const struct isa_step *last = &trial->step[trial->steps - 1];
+
+    return trial->steps > 0 && last->insn.op == SOFT_OP_MOV &&
+           last->shape->kind == ISA_KIND_REGISTER;
+}
+
 /* A shape that makes company for the last case, or NULL. */
 static const struct isa_shape_of_row *choose_company(struct making *making)
 {
     const struct isa_coverage *coverage = making->maker->coverage;
+    unsigned chance = isa_random_below(&making->random, 8);
 
-    if (takes_a_branch(making->trial) && isa_random_below(&making->random, 2) == 0) {
+    if (is_move(making->trial) && chance < 6) {
+        return isa_coverage_quiet(coverage, &making->random);
+    }
+    if (takes_a_branch(making->trial) && chance < 4) {
         return isa_coverage_branch(coverage, &making->random);
     }
-    return isa_random_below(&making->random, 2) == 0 ? isa_coverage_hot(coverage, &making->random)
-                                                     : NULL;
+    switch (chance) {
+    case 4:
+        return isa_coverage_move(coverage, &making->random);
+    case 5:
+        return isa_coverage_quiet(coverage, &making->random);
+    case 6:
+    case 7:
+        return isa_coverage_hot(coverage, &making->random);
+    default:
+        return NULL;
+    }
 }
 
 static void begin(struct making *making, const struct isa_maker *maker, uint64_t seed,

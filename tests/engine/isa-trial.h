@@ -12,8 +12,8 @@
  * ends the trial. A flag that the table calls undefined is not compared, and no case reads it.
  *
  * Between the cases the coverage hands out in turn stand others that make company: conditional
- * branches behind comparisons, and instructions that set all flags, because the translator treats
- * such neighbours together.
+ * branches behind comparisons, moves before arithmetic, and instructions that set all flags, because
+ * the translator treats such neighbours together.
  */
 #pragma once
 

@@ -32,7 +32,7 @@
 /* Of a hundred mistakes so many must be found. */
 #define CAUGHT_LEAST   95u
 
-#define TRIALS         120000u
+#define TRIALS         400000u
 /* Trials remembered of each handler, function and instruction. */
 #define USES           48u
 #define FUNCTIONS_MOST 96u
