@@ -23,6 +23,7 @@ static void page_unlist(struct soft_page *page, struct soft_block *block)
 {
     struct soft_block **place = &page->blocks;
 
+    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): a listed block is found before the end */
     while (*place != block) {
         struct soft_links *links = soft_block_links(*place);
 

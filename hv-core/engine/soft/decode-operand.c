@@ -31,8 +31,9 @@ static unsigned soft_type_bytes(const struct soft_insn *insn, unsigned type)
 {
     unsigned bytes = soft_type_table[type][insn->operand_bytes >> 2];
 
-    if (type >= SOFT_TYPE_X && type <= SOFT_TYPE_G && insn->vex_bytes == 32)
+    if (type >= SOFT_TYPE_X && type <= SOFT_TYPE_G && insn->vex_bytes == 32) {
         bytes *= 2;
+    }
     return bytes;
 }
 
@@ -56,12 +57,15 @@ static bool soft_decode_mem16(struct soft_reader *reader, struct soft_insn *insn
         insn->mem.base = SOFT_REG_NONE;
         disp_bytes = 2;
     }
-    if (insn->mem.base == HV_REG_RBP)
+    if (insn->mem.base == HV_REG_RBP) {
         insn->mem.segment = HV_SEG_SS;
-    if (disp_bytes && !soft_reader_take(reader, disp_bytes, &disp))
+    }
+    if (disp_bytes && !soft_reader_take(reader, disp_bytes, &disp)) {
         return false;
-    if (disp_bytes)
+    }
+    if (disp_bytes) {
         insn->mem.disp = (int64_t)soft_sign_extend(disp, disp_bytes);
+    }
     return true;
 }
 
@@ -74,11 +78,13 @@ bool soft_decode_mem(enum soft_mode mode, bool vsib, struct soft_reader *reader,
     struct soft_mem *mem = &insn->mem;
     uint64_t sib, disp = 0;
 
-    if (insn->address_bytes == 2)
+    if (insn->address_bytes == 2) {
         return soft_decode_mem16(reader, insn);
+    }
     if (rm == SOFT_RM_SIB) {
-        if (!soft_reader_take(reader, 1, &sib))
+        if (!soft_reader_take(reader, 1, &sib)) {
             return false;
+        }
         mem->scale = (uint8_t)(sib >> 6);
         mem->index = (uint8_t)((sib >> 3 & 7) | rex_x);
         if (mem->index == SOFT_SIB_NONE && !vsib) {
@@ -91,15 +97,19 @@ bool soft_decode_mem(enum soft_mode mode, bool vsib, struct soft_reader *reader,
     if (mod == 0 && rm == SOFT_RM_DISP32) {
         disp_bytes = 4;
         mem->base = SOFT_REG_NONE;
-        if (mode == SOFT_MODE_64 && (insn->modrm & 7) == SOFT_RM_DISP32)
+        if (mode == SOFT_MODE_64 && (insn->modrm & 7) == SOFT_RM_DISP32) {
             mem->base = SOFT_REG_RIP;
+        }
     }
-    if (mem->base == HV_REG_RSP || mem->base == HV_REG_RBP)
+    if (mem->base == HV_REG_RSP || mem->base == HV_REG_RBP) {
         mem->segment = HV_SEG_SS;
-    if (disp_bytes && !soft_reader_take(reader, disp_bytes, &disp))
+    }
+    if (disp_bytes && !soft_reader_take(reader, disp_bytes, &disp)) {
         return false;
-    if (disp_bytes)
+    }
+    if (disp_bytes) {
         mem->disp = (int64_t)soft_sign_extend(disp, disp_bytes);
+    }
     return true;
 }
 
@@ -120,8 +130,9 @@ static bool soft_read_offset(struct soft_reader *reader, struct soft_insn *insn)
 {
     uint64_t offset;
 
-    if (!soft_reader_take(reader, insn->address_bytes, &offset))
+    if (!soft_reader_take(reader, insn->address_bytes, &offset)) {
         return false;
+    }
     insn->mem.disp = (int64_t)offset;
     return true;
 }
@@ -137,27 +148,34 @@ static bool soft_read_immediates(struct soft_reader *reader, const struct soft_e
         unsigned bytes;
         uint64_t value;
 
-        if (form->kind == SOFT_OPERAND_FAR)
+        if (form->kind == SOFT_OPERAND_FAR) {
             return soft_read_far(reader, insn);
-        if (form->kind == SOFT_OPERAND_MEM && !(insn->flags & SOFT_INSN_MODRM))
+        }
+        if (form->kind == SOFT_OPERAND_MEM && !(insn->flags & SOFT_INSN_MODRM)) {
             return soft_read_offset(reader, insn);
-        if (form->kind == SOFT_OPERAND_CONST)
+        }
+        if (form->kind == SOFT_OPERAND_CONST) {
             insn->imm = form->number;
-        if (form->kind != SOFT_OPERAND_IMM && form->kind != SOFT_OPERAND_REL)
+        }
+        if (form->kind != SOFT_OPERAND_IMM && form->kind != SOFT_OPERAND_REL) {
             continue;
+        }
         bytes = soft_immediate_bytes(insn, form->type);
-        if (!soft_reader_take(reader, bytes, &value))
+        if (!soft_reader_take(reader, bytes, &value)) {
             return false;
-        if (form->kind == SOFT_OPERAND_REL)
+        }
+        if (form->kind == SOFT_OPERAND_REL) {
             value = soft_sign_extend(value, bytes);
-        else if (form->type != SOFT_TYPE_B && form->type != SOFT_TYPE_W)
+        } else if (form->type != SOFT_TYPE_B && form->type != SOFT_TYPE_W) {
             value = soft_sign_extend(value, bytes) & hv_bytes_mask(insn->operand_bytes);
+        }
         *place = value;
         place = &insn->imm2;
     }
     /* A register in an immediate's high half; the low half may be an immediate as well. */
-    if ((encoding->rules & SOFT_RULE_IS4) && place == &insn->imm)
+    if ((encoding->rules & SOFT_RULE_IS4) && place == &insn->imm) {
         return soft_reader_take(reader, 1, &insn->imm);
+    }
     return true;
 }
 
@@ -200,8 +218,9 @@ static void soft_set_register(enum soft_mode mode, const struct soft_form *form,
             reg -= 4;
         }
     } else if (form->kind == SOFT_OPERAND_XMM) {
-        if (operand->bytes > 16)
+        if (operand->bytes > 16) {
             operand->kind = SOFT_OPERAND_YMM;
+        }
     } else if (form->kind != SOFT_OPERAND_CR && form->kind != SOFT_OPERAND_DR) {
         /* Segments, MMX and x87 registers are eight: REX does not reach them. */
         reg &= 7;
@@ -212,8 +231,9 @@ static void soft_set_register(enum soft_mode mode, const struct soft_form *form,
 bool soft_decode_operands(enum soft_mode mode, struct soft_reader *reader,
                           const struct soft_encoding *encoding, struct soft_insn *insn)
 {
-    if (!soft_read_immediates(reader, encoding, insn))
+    if (!soft_read_immediates(reader, encoding, insn)) {
         return false;
+    }
     for (unsigned i = 0; i < encoding->forms; i++) {
         const struct soft_form *form = &encoding->form[i];
         struct soft_operand *operand = &insn->operand[i];
@@ -223,22 +243,27 @@ bool soft_decode_operands(enum soft_mode mode, struct soft_reader *reader,
         operand->access = form->access;
         if (memory) {
             operand->kind = SOFT_OPERAND_MEM;
-            if (form->access)
+            if (form->access) {
                 operand->bytes = (uint16_t)soft_type_bytes(insn, form->memory_type);
+            }
             continue;
         }
         operand->kind = form->kind;
         operand->bytes = (uint16_t)soft_type_bytes(insn, form->type);
         if (form->kind == SOFT_OPERAND_IMM && form->type != SOFT_TYPE_B &&
-            form->type != SOFT_TYPE_W)
+            form->type != SOFT_TYPE_W) {
             operand->bytes = insn->operand_bytes;
-        if (form->source != SOFT_SOURCE_NONE)
+        }
+        if (form->source != SOFT_SOURCE_NONE) {
             soft_set_register(mode, form, insn, operand);
+        }
     }
     insn->operands = encoding->forms;
-    if (encoding->rules & SOFT_RULE_STRING)
+    if (encoding->rules & SOFT_RULE_STRING) {
         insn->operand_bytes = (uint8_t)soft_type_bytes(insn, encoding->string_type);
-    if (encoding->rules & (SOFT_RULE_STRING | SOFT_RULE_IMPLIED))
+    }
+    if (encoding->rules & (SOFT_RULE_STRING | SOFT_RULE_IMPLIED)) {
         insn->flags |= SOFT_INSN_STRING_IMPLIED;
+    }
     return true;
 }

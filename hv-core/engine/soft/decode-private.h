@@ -129,8 +129,9 @@ static inline bool soft_reader_take(struct soft_reader *reader, unsigned bytes, 
 {
     uint64_t value = 0;
 
-    if ((size_t)(reader->end - reader->next) < bytes)
+    if ((size_t)(reader->end - reader->next) < bytes) {
         return false;
+    }
     __builtin_memcpy(&value, reader->next, bytes);
     reader->next += bytes;
     *value_out = value;

@@ -72,22 +72,24 @@ static void soft_read_prefixes(enum soft_mode mode, struct soft_reader *reader,
         uint8_t prefix = soft_prefix_of[byte];
 
         if (prefix == SOFT_PREFIX_NONE) {
-            if (mode != SOFT_MODE_64 || (byte & 0xf0) != 0x40)
+            if (mode != SOFT_MODE_64 || (byte & 0xf0) != 0x40) {
                 return;
+            }
             prefixes->rex = byte;
             continue;
         }
         prefixes->rex = 0;
-        if (prefix == SOFT_PREFIX_OPSIZE)
+        if (prefix == SOFT_PREFIX_OPSIZE) {
             prefixes->opsize = true;
-        else if (prefix == SOFT_PREFIX_ADDRSIZE)
+        } else if (prefix == SOFT_PREFIX_ADDRSIZE) {
             prefixes->addrsize = true;
-        else if (prefix == SOFT_PREFIX_REPEAT)
+        } else if (prefix == SOFT_PREFIX_REPEAT) {
             prefixes->repeat = byte;
-        else if (prefix == SOFT_PREFIX_LOCK)
+        } else if (prefix == SOFT_PREFIX_LOCK) {
             prefixes->lock = true;
-        else if (mode != SOFT_MODE_64 || prefix >= SOFT_PREFIX_SEGMENT + HV_SEG_FS)
+        } else if (mode != SOFT_MODE_64 || prefix >= SOFT_PREFIX_SEGMENT + HV_SEG_FS) {
             prefixes->segment = prefix - SOFT_PREFIX_SEGMENT;
+        }
     }
 }
 
@@ -99,24 +101,28 @@ static enum soft_decode_result soft_read_vex(enum soft_mode mode, struct soft_re
     static const uint8_t pp_prefix[4] = {0, 0x66, 0xf3, 0xf2};
     uint64_t first = 0, last = 0;
 
-    if (prefixes->rex || prefixes->repeat || prefixes->opsize || prefixes->lock)
+    if (prefixes->rex || prefixes->repeat || prefixes->opsize || prefixes->lock) {
         return SOFT_DECODE_UD;
-    if (!soft_reader_take(reader, 1, &first) || (three && !soft_reader_take(reader, 1, &last)))
+    }
+    if (!soft_reader_take(reader, 1, &first) || (three && !soft_reader_take(reader, 1, &last))) {
         return soft_out_of_bytes(reader);
+    }
     insn->map = 1;
     if (three) {
         insn->map = first & 0x1f;
         insn->rex = (uint8_t)((~first >> 5 & 7) | (last >> 4 & SOFT_REX_W));
-        if (insn->map < 1 || insn->map > 3)
+        if (insn->map < 1 || insn->map > 3) {
             return SOFT_DECODE_UD;
+        }
     } else {
         last = first;
         insn->rex = ~first >> 5 & SOFT_REX_R;
     }
     insn->vex_vvvv = (uint8_t)(~last >> 3 & 15);
     /* Outside 64-bit mode R and X are 1 (else it were LES), B is ignored. */
-    if (mode != SOFT_MODE_64)
+    if (mode != SOFT_MODE_64) {
         insn->rex &= SOFT_REX_W;
+    }
     insn->vex_bytes = last & 4 ? 32 : 16;
     insn->mandatory = pp_prefix[last & 3];
     insn->flags |= SOFT_INSN_VEX;
@@ -132,27 +138,33 @@ static enum soft_decode_result soft_read_opcode(enum soft_mode mode, struct soft
     enum soft_decode_result result;
     uint64_t byte;
 
-    if (!soft_reader_take(reader, 1, &byte))
+    if (!soft_reader_take(reader, 1, &byte)) {
         return soft_out_of_bytes(reader);
+    }
     if (byte == 0x0f) {
         insn->map = 1;
-        if (!soft_reader_take(reader, 1, &byte))
+        if (!soft_reader_take(reader, 1, &byte)) {
             return soft_out_of_bytes(reader);
+        }
         if (byte == 0x38 || byte == 0x3a) {
             insn->map = byte == 0x38 ? 2 : 3;
-            if (!soft_reader_take(reader, 1, &byte))
+            if (!soft_reader_take(reader, 1, &byte)) {
                 return soft_out_of_bytes(reader);
+            }
         }
     } else if (byte == 0xc4 || byte == 0xc5) {
         /* Outside 64-bit mode a memory form is LES or LDS. */
-        if (mode != SOFT_MODE_64 && reader->next == reader->end)
+        if (mode != SOFT_MODE_64 && reader->next == reader->end) {
             return soft_out_of_bytes(reader);
+        }
         if (mode == SOFT_MODE_64 || *reader->next >= 0xc0) {
             result = soft_read_vex(mode, reader, prefixes, byte == 0xc4, insn);
-            if (result != SOFT_DECODE_OK)
+            if (result != SOFT_DECODE_OK) {
                 return result;
-            if (!soft_reader_take(reader, 1, &byte))
+            }
+            if (!soft_reader_take(reader, 1, &byte)) {
                 return soft_out_of_bytes(reader);
+            }
         }
     }
     insn->opcode = (uint8_t)byte;
@@ -176,18 +188,24 @@ static uint32_t soft_key(enum soft_mode mode, const struct soft_prefixes *prefix
         repeat = insn->mandatory >= 0xf2 ? insn->mandatory : 0;
         opsize = insn->mandatory == 0x66;
     }
-    if (opsize)
+    if (opsize) {
         key |= SOFT_KEY_66;
-    if (repeat)
+    }
+    if (repeat) {
         key |= repeat == 0xf3 ? SOFT_KEY_F3 : SOFT_KEY_F2;
-    if (mode == SOFT_MODE_64)
+    }
+    if (mode == SOFT_MODE_64) {
         key |= SOFT_KEY_MODE64;
-    if (insn->rex & SOFT_REX_W)
+    }
+    if (insn->rex & SOFT_REX_W) {
         key |= SOFT_KEY_W;
-    if (insn->rex & SOFT_REX_B)
+    }
+    if (insn->rex & SOFT_REX_B) {
         key |= SOFT_KEY_REX_B;
-    if (insn->vex_bytes == 32)
+    }
+    if (insn->vex_bytes == 32) {
         key |= SOFT_KEY_L;
+    }
     return key;
 }
 
@@ -202,8 +220,9 @@ static int soft_find_row(const struct soft_slot *slot, uint32_t key, uint32_t ke
         const struct soft_encoding *encoding = &soft_encodings[soft_candidates[i]];
 
         if (!((key ^ encoding->value) & encoding->mask & key_mask) &&
-            (!lock || (encoding->rules & SOFT_RULE_LOCK)))
+            (!lock || (encoding->rules & SOFT_RULE_LOCK))) {
             return soft_candidates[i];
+        }
     }
     return -1;
 }
@@ -221,20 +240,23 @@ static enum soft_decode_result soft_choose_row(enum soft_mode mode, struct soft_
     if (slot->modrm) {
         if (reader->next == reader->end) {
             /* Only a beginning of some instruction is worth another byte. */
-            if (soft_find_row(slot, key, ~(uint32_t)SOFT_KEY_MODRM, prefixes->lock) < 0)
+            if (soft_find_row(slot, key, ~(uint32_t)SOFT_KEY_MODRM, prefixes->lock) < 0) {
                 return SOFT_DECODE_UD;
+            }
             return soft_out_of_bytes(reader);
         }
         insn->modrm = *reader->next++;
         insn->flags |= SOFT_INSN_MODRM;
         key |= insn->modrm;
-        if (insn->modrm < 0xc0)
+        if (insn->modrm < 0xc0) {
             key |= SOFT_KEY_MEM;
+        }
     }
     /* LOCK is no way to tell rows apart: the row is chosen first, then it must allow LOCK. */
     row = soft_find_row(slot, key, UINT32_MAX, false);
-    if (row < 0)
+    if (row < 0) {
         return SOFT_DECODE_UD;
+    }
     insn->row = (uint16_t)row;
     insn->op = soft_isa_table[row].op;
     return SOFT_DECODE_OK;
@@ -250,41 +272,50 @@ static void soft_settle_sizes(enum soft_mode mode, const struct soft_prefixes *p
         insn->mandatory = 0x66;
         opsize = false;
     }
-    if (!prefixes->vex && (encoding->value & (SOFT_KEY_F2 | SOFT_KEY_F3)))
+    if (!prefixes->vex && (encoding->value & (SOFT_KEY_F2 | SOFT_KEY_F3))) {
         insn->mandatory = prefixes->repeat;
-    else if (prefixes->repeat)
+    } else if (prefixes->repeat) {
         insn->flags |= prefixes->repeat == 0xf3 ? SOFT_INSN_REP : SOFT_INSN_REPNE;
+    }
 
     if (mode == SOFT_MODE_64) {
         insn->address_bytes = prefixes->addrsize ? 4 : 8;
-        if ((insn->rex & SOFT_REX_W) || (encoding->rules & SOFT_RULE_F64))
+        if ((insn->rex & SOFT_REX_W) || (encoding->rules & SOFT_RULE_F64)) {
             insn->operand_bytes = 8;
-        else if (opsize)
+        } else if (opsize) {
             insn->operand_bytes = 2;
-        else
+        } else {
             insn->operand_bytes = encoding->rules & SOFT_RULE_D64 ? 8 : 4;
+        }
     } else {
         insn->address_bytes = prefixes->addrsize == (mode == SOFT_MODE_16) ? 4 : 2;
         insn->operand_bytes = opsize == (mode == SOFT_MODE_16) ? 4 : 2;
     }
-    if (encoding->rules & SOFT_RULE_LIG)
+    if (encoding->rules & SOFT_RULE_LIG) {
         insn->vex_bytes = 16;
+    }
 }
 
 static void soft_settle_flags(const struct soft_prefixes *prefixes, struct soft_insn *insn)
 {
-    if (prefixes->lock)
+    if (prefixes->lock) {
         insn->flags |= SOFT_INSN_LOCK;
-    if (prefixes->rex)
+    }
+    if (prefixes->rex) {
         insn->flags |= SOFT_INSN_REX;
-    if (insn->rex & SOFT_REX_W)
+    }
+    if (insn->rex & SOFT_REX_W) {
         insn->flags |= SOFT_INSN_W;
-    if (prefixes->segment != SOFT_REG_NONE)
+    }
+    if (prefixes->segment != SOFT_REG_NONE) {
         insn->flags |= SOFT_INSN_SEGMENT;
-    if (prefixes->opsize)
+    }
+    if (prefixes->opsize) {
         insn->flags |= SOFT_INSN_OPSIZE;
-    if (prefixes->addrsize)
+    }
+    if (prefixes->addrsize) {
         insn->flags |= SOFT_INSN_ADDRSIZE;
+    }
 }
 
 /*
@@ -296,24 +327,29 @@ static bool soft_numbers_valid(const struct soft_encoding *encoding, const struc
     unsigned reg = (insn->modrm >> 3 & 7u) | (insn->rex & (unsigned)SOFT_REX_R) << 1;
 
     if ((encoding->rules & SOFT_RULE_VSIB) &&
-        ((insn->modrm & 7) != SOFT_RM_SIB || insn->address_bytes == 2))
+        ((insn->modrm & 7) != SOFT_RM_SIB || insn->address_bytes == 2)) {
         return false;
+    }
     for (unsigned i = 0; i < encoding->forms; i++) {
         switch (encoding->form[i].kind) {
         case SOFT_OPERAND_SEG:
-            if (encoding->form[i].source != SOFT_SOURCE_REG)
+            if (encoding->form[i].source != SOFT_SOURCE_REG) {
                 break;
+            }
             if ((reg & 7) >= HV_SEG_COUNT ||
-                ((reg & 7) == HV_SEG_CS && (encoding->form[i].access & SOFT_ACCESS_WRITE)))
+                ((reg & 7) == HV_SEG_CS && (encoding->form[i].access & SOFT_ACCESS_WRITE))) {
                 return false;
+            }
             break;
         case SOFT_OPERAND_CR:
-            if (!(SOFT_CR_VALID >> reg & 1))
+            if (!(SOFT_CR_VALID >> reg & 1)) {
                 return false;
+            }
             break;
         case SOFT_OPERAND_DR:
-            if (reg > 7)
+            if (reg > 7) {
                 return false;
+            }
             break;
         default:
             break;
@@ -335,10 +371,12 @@ static bool soft_encoding_allowed(const struct soft_prefixes *prefixes,
                                   const struct soft_encoding *encoding,
                                   const struct soft_insn *insn)
 {
-    if (prefixes->lock && (!(encoding->rules & SOFT_RULE_LOCK) || !soft_has_memory(insn)))
+    if (prefixes->lock && (!(encoding->rules & SOFT_RULE_LOCK) || !soft_has_memory(insn))) {
         return false;
-    if (prefixes->vex && !(encoding->rules & SOFT_RULE_VVVV) && insn->vex_vvvv != 0)
+    }
+    if (prefixes->vex && !(encoding->rules & SOFT_RULE_VVVV) && insn->vex_vvvv != 0) {
         return false;
+    }
     return !(encoding->rules & SOFT_RULE_NUMBERS) || soft_numbers_valid(encoding, insn);
 }
 
@@ -361,28 +399,36 @@ enum soft_decode_result soft_decode(enum soft_mode mode, const uint8_t *bytes, s
     soft_read_prefixes(mode, &reader, &prefixes);
     insn->rex = prefixes.rex & 15;
     result = soft_read_opcode(mode, &reader, &prefixes, insn);
-    if (result == SOFT_DECODE_OK)
+    if (result == SOFT_DECODE_OK) {
         result = soft_choose_row(mode, &reader, &prefixes, insn);
-    if (result != SOFT_DECODE_OK)
+    }
+    if (result != SOFT_DECODE_OK) {
         return result;
+    }
 
     encoding = &soft_encodings[insn->row];
     soft_settle_sizes(mode, &prefixes, encoding, insn);
-    if (!soft_encoding_allowed(&prefixes, encoding, insn))
+    if (!soft_encoding_allowed(&prefixes, encoding, insn)) {
         return SOFT_DECODE_UD;
+    }
     soft_settle_flags(&prefixes, insn);
     /* Outside 64-bit mode vvvv[3] is ignored, but for what soft_encoding_allowed() asks. */
-    if (mode != SOFT_MODE_64)
+    if (mode != SOFT_MODE_64) {
         insn->vex_vvvv &= 7;
+    }
     if (soft_has_memory(insn) && !(encoding->rules & SOFT_RULE_REGS) &&
-        !soft_decode_mem(mode, encoding->rules & SOFT_RULE_VSIB, &reader, insn))
+        !soft_decode_mem(mode, encoding->rules & SOFT_RULE_VSIB, &reader, insn)) {
         return soft_out_of_bytes(&reader);
-    if (!soft_decode_operands(mode, &reader, encoding, insn))
+    }
+    if (!soft_decode_operands(mode, &reader, encoding, insn)) {
         return soft_out_of_bytes(&reader);
-    if (!soft_gather_valid(encoding, insn))
+    }
+    if (!soft_gather_valid(encoding, insn)) {
         return SOFT_DECODE_UD;
-    if (prefixes.segment != SOFT_REG_NONE)
+    }
+    if (prefixes.segment != SOFT_REG_NONE) {
         insn->mem.segment = prefixes.segment;
+    }
     insn->length = (uint8_t)(reader.next - reader.start);
     return SOFT_DECODE_OK;
 }

@@ -2,7 +2,7 @@
 /* Division, XLAT, fences, and the decimal instructions of the legacy modes. Source: SDM 2. */
 #include "engine/soft/insn.h"
 
-#define AL HV_REG_RAX * 8u
+#define AL (HV_REG_RAX * 8u)
 #define AH (HV_REG_RAX * 8u + 1)
 
 /* Dividend of twice the operand's width: AX, DX:AX, EDX:EAX, RDX:RAX. */

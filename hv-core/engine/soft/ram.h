@@ -196,6 +196,7 @@ static inline void soft_ram_change_bits(void *place, uint8_t set, uint8_t clear)
     uint8_t found = soft_ram_load1(place);
     bool exchanged;
 
+    /* NOLINTNEXTLINE(bugprone-infinite-loop): the assembly sets it */
     do {
         uint8_t value = (uint8_t)((found | set) & ~clear);
 

@@ -86,6 +86,7 @@ static _Atomic(struct soft_thunk_entry *) *table_slot(struct thunk_table *table,
         /* Pairs with the release in insert(). */
         const struct soft_thunk_entry *entry = hv_load_acquire(&table->slot[i]);
 
+        /* NOLINTNEXTLINE(bugprone-suspicious-memory-comparison): a shape is zeroed before it is filled */
         if (!entry || (entry->hash == hash && memcmp(&entry->shape, shape, sizeof(*shape)) == 0)) {
             return &table->slot[i];
         }
