@@ -246,10 +246,9 @@ static bool takes_a_branch(const struct isa_trial *trial)
 /* A move of registers, which the translator may join with what is behind it. */
 static bool is_move(const struct isa_trial *trial)
 {
-    const struct isa_step *last = &trial->step[trial->steps - 1];
+    const struct isa_step *last = trial->steps > 0 ? &trial->step[trial->steps - 1] : NULL;
 
-    return trial->steps > 0 && last->insn.op == SOFT_OP_MOV &&
-           last->shape->kind == ISA_KIND_REGISTER;
+    return last && last->insn.op == SOFT_OP_MOV && last->shape->kind == ISA_KIND_REGISTER;
 }
 
 /* A shape that makes company for the last case, or NULL. */
