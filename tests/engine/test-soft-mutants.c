@@ -332,9 +332,10 @@ static bool is_fit(const struct function *function, enum function_mistake mistak
 {
     bool raises = function->run == soft_insn_undefined || function->run == soft_insn_privilege;
 
-    /* Nothing to see, or nothing that soft_function_of() gave. */
+    /* Nothing to see, nothing that soft_function_of() gave, or the end of the guest's handlers. */
     if (function->run == soft_insn_fence || function->run == soft_insn_flush_line ||
-        function->run == soft_insn_pause || function->run == soft_insn_xstate) {
+        function->run == soft_insn_pause || function->run == soft_insn_xstate ||
+        function->run == soft_insn_hlt) {
         return false;
     }
     switch (mistake) {
