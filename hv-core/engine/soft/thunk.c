@@ -299,7 +299,6 @@ static void free_entries(struct soft_thunks *thunks)
     }
     thunks->entries = 0;
     thunks->used = 0;
-    thunks->full = false;
 }
 
 bool soft_thunks_close(struct soft_thunks *thunks)
@@ -330,6 +329,10 @@ int soft_thunks_reset(struct soft_thunks *thunks)
     if (rc == 0) {
         unmap_code(&old);
         free_entries(thunks);
+        /* Nobody asks for a thunk, but another vCPU may look whether to close. */
+        hv_lock_take(&thunks->lock);
+        thunks->full = false;
+        hv_lock_drop(&thunks->lock);
     }
     return rc;
 }
