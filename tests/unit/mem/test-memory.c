@@ -210,6 +210,8 @@ static void test_fill_vs_dying(void)
     hv_race_begin();
     hv_race_stop(1, "memory.fill.allocated", 0);
     threads_start(&both, 2, fill_or_die_body, &err);
+    /* Only then the one waiter is the relinquisher: a change that begins listens for a moment. */
+    TAP_OK(hv_race_await(1, "memory.fill.allocated"));
     TAP_AWAIT(hv_load_seq(&fixture.memory.changed.waiters) == 1);
     TAP_EQ(hv_load_seq(&relinquished), 0);
     hv_race_end();
