@@ -16,8 +16,8 @@ The template is C with lines of its own that start with //@ :
     //@ done                   ends a family
     //@ labels                 the table of all labels
 
-In a family's body $axis is the present value, and $T, $S, $sfx, $bits, $acc follow from $size (or
-$stack): the types, AT&T suffix, width in bits and accumulator of an operand; $cc is the assembler's
+In a family's body $axis is the present value, and $T, $S, $sfx, $bits, $acc follow from $size ($stack,
+$vector): the types, AT&T suffix, width in bits and accumulator of an operand; $cc is the assembler's
 name of $cond, $c_operator and $c_unary what $alu and $unary are in C.
 
 INTERP_C is the template so expanded. UOPS_H numbers the handlers and has, for each family,
@@ -62,7 +62,7 @@ class Family:
 
 def derived(values):
     result = dict(values)
-    result.update(SIZES.get(values.get("size", values.get("stack")), {}))
+    result.update(SIZES.get(values.get("size", values.get("stack", values.get("vector"))), {}))
     result["c_operator"] = C_OPERATORS.get(values.get("alu"))
     result["c_unary"] = C_UNARY.get(values.get("unary"))
     if "cond" in values:

@@ -7,25 +7,9 @@
 
 #include "engine/soft/thunk-form.h"
 #include "engine/soft/thunk.h"
+#include "engine/soft/vector.h"
 
 #include <string.h>
-
-/* Layout of the extended state (SDM 1 10.5.1, 13.4). */
-enum soft_x_offset {
-    SOFT_X_FCW = 0,
-    SOFT_X_FSW = 2,
-    SOFT_X_FTW = 4, /* abridged: a bit a physical register, set when it is not empty */
-    SOFT_X_FOP = 6,
-    SOFT_X_FIP = 8,
-    SOFT_X_FDP = 16,
-    SOFT_X_MXCSR = 24,
-    SOFT_X_MXCSR_MASK = 28,
-    SOFT_X_ST = 32,
-    SOFT_X_XMM = 160,
-    SOFT_X_LEGACY = 512,
-    SOFT_X_HEADER = 512,
-    SOFT_X_YMM = HV_XSTATE_AVX_OFFSET,
-};
 
 #define SOFT_MXCSR_FLAGS      0x3fu
 #define SOFT_MXCSR_MASKS      0x1f80u

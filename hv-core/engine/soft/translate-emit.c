@@ -194,7 +194,7 @@ void soft_set_target(struct soft_translator *t, int64_t target)
     t->links.target = target;
 }
 
-static const struct soft_operand *memory_operand(const struct soft_insn *insn)
+const struct soft_operand *soft_memory_operand(const struct soft_insn *insn)
 {
     for (unsigned i = 0; i < insn->operands; i++) {
         if (insn->operand[i].kind == SOFT_OPERAND_MEM) {
@@ -207,9 +207,8 @@ static const struct soft_operand *memory_operand(const struct soft_insn *insn)
 static void emit_function(struct soft_translator *t, const struct soft_insn *insn,
                           soft_call_fn *run)
 {
-    const struct soft_operand *memory = memory_operand(insn);
-    struct soft_address address = {
-        .base = SOFT_PLACE_ZERO, .index = SOFT_PLACE_ZERO, .segment = SOFT_PLACE_ZERO};
+    const struct soft_operand *memory = soft_memory_operand(insn);
+    struct soft_address address = SOFT_ADDRESS_NONE;
     struct soft_uop *uop;
 
     if (memory && !soft_function_addresses(run)) {
@@ -223,38 +222,11 @@ static void emit_function(struct soft_translator *t, const struct soft_insn *ins
     t->call[t->calls++] = (struct soft_call){.run = run, .insn = *insn};
 }
 
-static bool emit_thunk(struct soft_translator *t, const struct soft_insn *insn)
-{
-    const struct soft_operand *memory = memory_operand(insn);
-    const uint8_t *bytes = &t->bytes[t->offset[t->at] - t->offset[0]];
-    const struct soft_thunk *thunk;
-    struct soft_address address = {
-        .base = SOFT_PLACE_ZERO, .index = SOFT_PLACE_ZERO, .segment = SOFT_PLACE_ZERO};
-    struct soft_uop *uop;
-    int rc;
-
-    rc = soft_thunk_get(t->vcpu->domain->thunks, insn, bytes, &thunk);
-    if (rc) {
-        if (rc != -ENOTSUP) {
-            t->failed = rc;
-        }
-        return false;
-    }
-    /* Gathers and MASKMOV find their addresses themselves. */
-    if (memory && thunk->memory_bytes) {
-        address = soft_emit_address(t, memory->bytes, memory->access & SOFT_ACCESS_WRITE);
-    }
-    uop = soft_emit(t, thunk->fp & SOFT_THUNK_FP_X87 ? soft_uop_thunk_x87() : soft_uop_thunk());
-    soft_uop_set_address(uop, &address);
-    uop->thunk = thunk;
-    return true;
-}
-
 void soft_emit_general(struct soft_translator *t, const struct soft_insn *insn)
 {
     soft_call_fn *run = soft_function_of(insn);
 
-    if (!run && emit_thunk(t, insn)) {
+    if (!run && soft_emit_thunk(t, insn)) {
         return;
     }
     /* What moves extended state, or nothing there is: it knows. */

@@ -47,6 +47,11 @@ struct soft_address {
     int32_t disp;
 };
 
+/* Of an instruction without a memory operand. */
+#define SOFT_ADDRESS_NONE   \
+    ((struct soft_address){ \
+        .base = SOFT_PLACE_ZERO, .index = SOFT_PLACE_ZERO, .segment = SOFT_PLACE_ZERO})
+
 /* Pseudo-instructions beyond the decoder's: bytes that raise. */
 enum soft_bad {
     SOFT_BAD_UNDEFINED = SOFT_OP_COUNT, /* #UD */
@@ -96,6 +101,9 @@ struct soft_address soft_emit_offset(struct soft_translator *t);
 
 void soft_uop_set_address(struct soft_uop *uop, const struct soft_address *address);
 
+/** Its operand in memory (of size 0 where only the address counts), or NULL. */
+const struct soft_operand *soft_memory_operand(const struct soft_insn *insn);
+
 /*
  * Emitters: true when the instruction was emitted, false (nothing appended) when a form is not
  * theirs and the general ways must do it.
@@ -105,6 +113,10 @@ typedef bool soft_emitter(struct soft_translator *t, const struct soft_insn *ins
 soft_emitter *soft_emitter_data(unsigned op);
 soft_emitter *soft_emitter_alu(unsigned op);
 soft_emitter *soft_emitter_branch(unsigned op);
+
+/** False, with nothing appended, when there is no thunk for it (t->failed then says whether there
+ * could be one). */
+bool soft_emit_thunk(struct soft_translator *t, const struct soft_insn *insn);
 
 /** Thunk, C function or #UD. Never refuses. */
 void soft_emit_general(struct soft_translator *t, const struct soft_insn *insn);
