@@ -20,6 +20,20 @@ static inline uint64_t hv_bytes_mask(unsigned bytes)
     return bytes >= 8 ? UINT64_MAX : (UINT64_C(1) << (bytes * 8)) - 1;
 }
 
+/** The @bytes (1 to 8) bytes of @value from byte @offset (0 to 7) on. */
+static inline uint64_t hv_bytes_get(uint64_t value, uint64_t offset, unsigned bytes)
+{
+    return value >> offset * 8 & hv_bytes_mask(bytes);
+}
+
+/** @value with its @bytes (1 to 8) bytes from byte @offset (0 to 7) on replaced by @part's low ones. */
+static inline uint64_t hv_bytes_put(uint64_t value, uint64_t offset, unsigned bytes, uint64_t part)
+{
+    uint64_t mask = hv_bytes_mask(bytes) << offset * 8;
+
+    return (value & ~mask) | (part << offset * 8 & mask);
+}
+
 static inline bool hv_add_overflows(uint64_t a, uint64_t b, uint64_t *sum_out)
 {
     return __builtin_add_overflow(a, b, sum_out);

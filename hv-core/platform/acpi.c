@@ -91,7 +91,7 @@ static int acpi_event_read(void *context, uint32_t vcpu, uint64_t offset, unsign
     (void)vcpu;
     hv_lock_take(&acpi->lock);
     acpi_settle_locked(acpi);
-    *value_out = ((uint64_t)acpi->enable << 16 | acpi->status) >> offset * 8 & hv_bytes_mask(bytes);
+    *value_out = hv_bytes_get((uint64_t)acpi->enable << 16 | acpi->status, offset, bytes);
     hv_lock_drop(&acpi->lock);
     return 0;
 }
@@ -100,14 +100,15 @@ static int acpi_event_write(void *context, uint32_t vcpu, uint64_t offset, unsig
                             uint64_t value)
 {
     struct hv_acpi *acpi = context;
-    uint32_t mask = (uint32_t)(hv_bytes_mask(bytes) << offset * 8);
-    uint32_t shifted = (uint32_t)(value << offset * 8) & mask;
+    uint64_t cleared = hv_bytes_put(0, offset, bytes, value);
+    uint64_t enabled;
 
     (void)vcpu;
     hv_lock_take(&acpi->lock);
     acpi_settle_locked(acpi);
-    acpi->status &= (uint16_t)~shifted;
-    acpi->enable = (uint16_t)((acpi->enable & ~(mask >> 16)) | shifted >> 16) & ACPI_PM1_ENABLE;
+    enabled = hv_bytes_put((uint64_t)acpi->enable << 16, offset, bytes, value) >> 16;
+    acpi->status &= (uint16_t)~cleared;
+    acpi->enable = enabled & ACPI_PM1_ENABLE;
     acpi_arm_locked(acpi);
     acpi_drive_locked(acpi);
     hv_lock_drop(&acpi->lock);
@@ -121,7 +122,7 @@ static int acpi_control_read(void *context, uint32_t vcpu, uint64_t offset, unsi
 
     (void)vcpu;
     hv_lock_take(&acpi->lock);
-    *value_out = (uint64_t)(acpi->control | ACPI_CONTROL_SCI) >> offset * 8 & hv_bytes_mask(bytes);
+    *value_out = hv_bytes_get(acpi->control | ACPI_CONTROL_SCI, offset, bytes);
     hv_lock_drop(&acpi->lock);
     return 0;
 }
@@ -130,16 +131,15 @@ static int acpi_control_write(void *context, uint32_t vcpu, uint64_t offset, uns
                               uint64_t value)
 {
     struct hv_acpi *acpi = context;
-    uint32_t mask = (uint32_t)(hv_bytes_mask(bytes) << offset * 8);
-    uint32_t shifted = (uint32_t)(value << offset * 8) & mask;
+    bool sleep = hv_bytes_put(0, offset, bytes, value) & ACPI_CONTROL_SLEEP;
     unsigned type;
 
     (void)vcpu;
     hv_lock_take(&acpi->lock);
-    acpi->control = (uint16_t)((acpi->control & ~mask) | shifted) & ACPI_CONTROL_WRITABLE;
+    acpi->control = hv_bytes_put(acpi->control, offset, bytes, value) & ACPI_CONTROL_WRITABLE;
     type = acpi->control >> ACPI_CONTROL_TYPE_SHIFT;
     hv_lock_drop(&acpi->lock);
-    if (!(shifted & ACPI_CONTROL_SLEEP)) {
+    if (!sleep) {
         return 0;
     }
     if (type == HV_ACPI_SLEEP_S5) {
@@ -158,7 +158,7 @@ static int acpi_timer_read(void *context, uint32_t vcpu, uint64_t offset, unsign
 
     /* No lock: the start only moves while no vCPU runs. */
     (void)vcpu;
-    *value_out = (acpi_ticks(acpi) & UINT32_MAX) >> offset * 8 & hv_bytes_mask(bytes);
+    *value_out = hv_bytes_get(acpi_ticks(acpi), offset, bytes);
     return 0;
 }
 
@@ -181,7 +181,7 @@ static int acpi_gpe_read(void *context, uint32_t vcpu, uint64_t offset, unsigned
 
     (void)vcpu;
     hv_lock_take(&acpi->lock);
-    *value_out = (uint64_t)acpi->gpe_enable << 16 >> offset * 8 & hv_bytes_mask(bytes);
+    *value_out = hv_bytes_get((uint64_t)acpi->gpe_enable << 16, offset, bytes);
     hv_lock_drop(&acpi->lock);
     return 0;
 }
@@ -190,12 +190,11 @@ static int acpi_gpe_write(void *context, uint32_t vcpu, uint64_t offset, unsigne
                           uint64_t value)
 {
     struct hv_acpi *acpi = context;
-    uint32_t mask = (uint32_t)(hv_bytes_mask(bytes) << offset * 8);
-    uint32_t shifted = (uint32_t)(value << offset * 8) & mask;
 
     (void)vcpu;
     hv_lock_take(&acpi->lock);
-    acpi->gpe_enable = (uint16_t)((acpi->gpe_enable & ~(mask >> 16)) | shifted >> 16);
+    acpi->gpe_enable =
+        (uint16_t)(hv_bytes_put((uint64_t)acpi->gpe_enable << 16, offset, bytes, value) >> 16);
     hv_lock_drop(&acpi->lock);
     return 0;
 }

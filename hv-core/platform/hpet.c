@@ -135,14 +135,13 @@ static int hpet_read(void *context, uint32_t vcpu, uint64_t offset, unsigned byt
                      uint64_t *value_out)
 {
     struct hv_hpet *hpet = context;
-    unsigned shift = (unsigned)(offset & 7) * 8;
 
     (void)vcpu;
     hv_lock_take(&hpet->lock);
     if ((offset & ~UINT64_C(7)) != HPET_COUNTER) { /* the one that is read all the time */
         hpet_settle_locked(hpet);
     }
-    *value_out = hpet_register(hpet, offset & ~UINT64_C(7)) >> shift & hv_bytes_mask(bytes);
+    *value_out = hv_bytes_get(hpet_register(hpet, offset & ~UINT64_C(7)), offset & 7, bytes);
     hv_lock_drop(&hpet->lock);
     return 0;
 }
@@ -151,8 +150,6 @@ static int hpet_read(void *context, uint32_t vcpu, uint64_t offset, unsigned byt
 static int hpet_write(void *context, uint32_t vcpu, uint64_t offset, unsigned bytes, uint64_t value)
 {
     struct hv_hpet *hpet = context;
-    unsigned shift = (unsigned)(offset & 7) * 8;
-    uint64_t mask = hv_bytes_mask(bytes) << shift;
     uint64_t aligned = offset & ~UINT64_C(7);
     uint64_t old;
 
@@ -163,7 +160,7 @@ static int hpet_write(void *context, uint32_t vcpu, uint64_t offset, unsigned by
     hv_lock_take(&hpet->lock);
     hpet_settle_locked(hpet);
     old = aligned == HPET_STATUS ? 0 : hpet_register(hpet, aligned);
-    hpet_write_register_locked(hpet, aligned, (old & ~mask) | (value << shift & mask));
+    hpet_write_register_locked(hpet, aligned, hv_bytes_put(old, offset & 7, bytes, value));
     hv_lock_drop(&hpet->lock);
     return 0;
 }

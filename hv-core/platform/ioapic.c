@@ -211,7 +211,7 @@ static int ioapic_read(void *context, uint32_t vcpu, uint64_t offset, unsigned b
         break;
     }
     hv_lock_drop(&ioapic->lock);
-    *value_out = value >> (offset & 3) * 8 & hv_bytes_mask(bytes);
+    *value_out = hv_bytes_get(value, offset & 3, bytes);
     return 0;
 }
 

@@ -28,7 +28,7 @@ uint64_t hv_lapic_mmio_read(struct hv_lapic *lapic, uint64_t offset, unsigned by
     if (!lapic_register_read(lapic, (uint32_t)offset & 0xff0, &value)) {
         lapic_error(lapic, LAPIC_ESR_REGISTER);
     }
-    return value >> (lane * 8) & hv_bytes_mask(bytes);
+    return hv_bytes_get(value, lane, bytes);
 }
 
 void hv_lapic_mmio_write(struct hv_lapic *lapic, uint64_t offset, unsigned bytes, uint64_t value)

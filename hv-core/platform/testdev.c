@@ -37,7 +37,7 @@ static int testdev_port_read(void *context, uint32_t vcpu, uint64_t offset, unsi
 
     (void)vcpu;
     hv_lock_take(&testdev->lock);
-    *value_out = (uint64_t)testdev->port >> offset * 8 & hv_bytes_mask(bytes);
+    *value_out = hv_bytes_get(testdev->port, offset, bytes);
     hv_lock_drop(&testdev->lock);
     return 0;
 }
@@ -46,11 +46,10 @@ static int testdev_port_write(void *context, uint32_t vcpu, uint64_t offset, uns
                               uint64_t value)
 {
     struct hv_testdev *testdev = context;
-    uint32_t mask = (uint32_t)(hv_bytes_mask(bytes) << offset * 8);
 
     (void)vcpu;
     hv_lock_take(&testdev->lock);
-    testdev->port = (testdev->port & ~mask) | ((uint32_t)(value << offset * 8) & mask);
+    testdev->port = (uint32_t)hv_bytes_put(testdev->port, offset, bytes, value);
     hv_lock_drop(&testdev->lock);
     return 0;
 }
