@@ -162,17 +162,6 @@ static int acpi_timer_read(void *context, uint32_t vcpu, uint64_t offset, unsign
     return 0;
 }
 
-static int acpi_ignore_write(void *context, uint32_t vcpu, uint64_t offset, unsigned bytes,
-                             uint64_t value)
-{
-    (void)context;
-    (void)vcpu;
-    (void)offset;
-    (void)bytes;
-    (void)value;
-    return 0;
-}
-
 /* No event has a source yet: status reads zero, enables are kept. */
 static int acpi_gpe_read(void *context, uint32_t vcpu, uint64_t offset, unsigned bytes,
                          uint64_t *value_out)
@@ -245,7 +234,7 @@ static int acpi_reset_write(void *context, uint32_t vcpu, uint64_t offset, unsig
 
 static const struct hv_bus_ops acpi_event_ops = {acpi_event_read, acpi_event_write};
 static const struct hv_bus_ops acpi_control_ops = {acpi_control_read, acpi_control_write};
-static const struct hv_bus_ops acpi_timer_ops = {acpi_timer_read, acpi_ignore_write};
+static const struct hv_bus_ops acpi_timer_ops = {acpi_timer_read, hv_bus_write_nothing};
 static const struct hv_bus_ops acpi_gpe_ops = {acpi_gpe_read, acpi_gpe_write};
 static const struct hv_bus_ops acpi_reset_ops = {acpi_reset_read, acpi_reset_write};
 
@@ -270,10 +259,7 @@ int hv_acpi_init(struct hv_acpi *acpi, struct hv_bus *bus, const struct hv_clock
     acpi->log_limit = log_limit;
     acpi->timer_start_ns = hv_clock_now(clock).v;
     error = hv_vpt_init(&acpi->timer, queue, HV_VPT_PM, 0, acpi_expired, acpi, HV_RANK_DEVICE);
-    for (size_t i = 0; !error && i < HV_ARRAY_LEN(ranges); i++) {
-        error = hv_bus_add(bus, HV_BUS_PORT, &ranges[i]);
-    }
-    return error;
+    return error ? error : hv_bus_add_all(bus, HV_BUS_PORT, ranges, HV_ARRAY_LEN(ranges));
 }
 
 void hv_acpi_finish(struct hv_acpi *acpi)

@@ -84,6 +84,39 @@ int hv_bus_add(struct hv_bus *bus, enum hv_bus_space space, const struct hv_bus_
     return 0;
 }
 
+int hv_bus_add_all(struct hv_bus *bus, enum hv_bus_space space, const struct hv_bus_range *ranges,
+                   size_t count)
+{
+    int error = 0;
+
+    for (size_t i = 0; !error && i < count; i++) {
+        error = hv_bus_add(bus, space, &ranges[i]);
+    }
+    return error;
+}
+
+int hv_bus_read_nothing(void *context, uint32_t vcpu, uint64_t offset, unsigned bytes,
+                        uint64_t *value_out)
+{
+    (void)context;
+    (void)vcpu;
+    (void)offset;
+    (void)bytes;
+    *value_out = UINT64_MAX;
+    return 0;
+}
+
+int hv_bus_write_nothing(void *context, uint32_t vcpu, uint64_t offset, unsigned bytes,
+                         uint64_t value)
+{
+    (void)context;
+    (void)vcpu;
+    (void)offset;
+    (void)bytes;
+    (void)value;
+    return 0;
+}
+
 /*
  * How many bytes one call may carry: all of the access, the widest that the device decodes, or one
  * when the access leaves the range that its first byte is in.

@@ -11,6 +11,8 @@
 
 #include <hv/types.h>
 
+#include <stddef.h>
+
 /* vCPU that makes the access; HV_BUS_NO_VCPU when it is none. */
 #define HV_BUS_NO_VCPU UINT32_MAX
 
@@ -58,6 +60,17 @@ void hv_bus_init(struct hv_bus *bus);
  */
 HV_MUST_CHECK int hv_bus_add(struct hv_bus *bus, enum hv_bus_space space,
                              const struct hv_bus_range *range);
+
+/** Add @count ranges of one device, up to the first that fails. Errors and context as above. */
+HV_MUST_CHECK int hv_bus_add_all(struct hv_bus *bus, enum hv_bus_space space,
+                                 const struct hv_bus_range *ranges, size_t count);
+
+/** For struct hv_bus_ops: nothing is read here (all ones, as where nobody answers)… */
+int hv_bus_read_nothing(void *context, uint32_t vcpu, uint64_t offset, unsigned bytes,
+                        uint64_t *value_out);
+/** …and nothing happens when it is written. */
+int hv_bus_write_nothing(void *context, uint32_t vcpu, uint64_t offset, unsigned bytes,
+                         uint64_t value);
 
 /**
  * Let a device answer where no range does, at addresses that it alone can tell: local APICs, whose

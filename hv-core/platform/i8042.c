@@ -379,7 +379,6 @@ int hv_i8042_init(struct hv_i8042 *i8042, struct hv_bus *bus, const struct hv_ir
         {0x64, 1, &i8042_command_ops, i8042, "i8042.command", 1},
         {0x92, 1, &i8042_port92_ops, i8042, "port92", 1},
     };
-    int error = 0;
 
     memset(i8042, 0, sizeof(*i8042));
     hv_lock_init(&i8042->lock, HV_RANK_DEVICE, "platform.i8042", 0);
@@ -388,10 +387,7 @@ int hv_i8042_init(struct hv_i8042 *i8042, struct hv_bus *bus, const struct hv_ir
     i8042->reset = reset;
     i8042->reset_context = reset_context;
     hv_i8042_reset(i8042);
-    for (size_t i = 0; !error && i < HV_ARRAY_LEN(ranges); i++) {
-        error = hv_bus_add(bus, HV_BUS_PORT, &ranges[i]);
-    }
-    return error;
+    return hv_bus_add_all(bus, HV_BUS_PORT, ranges, HV_ARRAY_LEN(ranges));
 }
 
 void hv_i8042_finish(struct hv_i8042 *i8042)

@@ -403,14 +403,7 @@ int hv_pic_init(struct hv_pic *pic, struct hv_bus *bus, const struct hv_irq_line
     hv_lock_init(&pic->lock, HV_RANK_IRQ_CHIP, "platform.pic", 0);
     pic->output = *output;
     hv_pic_reset(pic);
-    for (size_t i = 0; i < HV_ARRAY_LEN(ranges); i++) {
-        int error = hv_bus_add(bus, HV_BUS_PORT, &ranges[i]);
-
-        if (error) {
-            return error;
-        }
-    }
-    return 0;
+    return hv_bus_add_all(bus, HV_BUS_PORT, ranges, HV_ARRAY_LEN(ranges));
 }
 
 void hv_pic_finish(struct hv_pic *pic)

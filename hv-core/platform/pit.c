@@ -205,8 +205,10 @@ static const struct hv_bus_ops pit_port61_ops = {pit_port61_read, pit_port61_wri
 int hv_pit_init(struct hv_pit *pit, struct hv_bus *bus, const struct hv_clock *clock,
                 struct hv_timer_queue *queue, const struct hv_irq_line *irq)
 {
-    const struct hv_bus_range ports = {0x40, 4, &pit_ops, pit, "pit", 1};
-    const struct hv_bus_range port61 = {0x61, 1, &pit_port61_ops, pit, "port61", 1};
+    const struct hv_bus_range ranges[] = {
+        {0x40, 4, &pit_ops, pit, "pit", 1},
+        {0x61, 1, &pit_port61_ops, pit, "port61", 1},
+    };
     int error;
 
     memset(pit, 0, sizeof(*pit));
@@ -216,10 +218,7 @@ int hv_pit_init(struct hv_pit *pit, struct hv_bus *bus, const struct hv_clock *c
     error = hv_vpt_init(&pit->timer, queue, HV_VPT_PIT, 0, pit_expired, pit, HV_RANK_DEVICE);
     if (!error) {
         hv_pit_reset(pit);
-        error = hv_bus_add(bus, HV_BUS_PORT, &ports);
-    }
-    if (!error) {
-        error = hv_bus_add(bus, HV_BUS_PORT, &port61);
+        error = hv_bus_add_all(bus, HV_BUS_PORT, ranges, HV_ARRAY_LEN(ranges));
     }
     return error;
 }

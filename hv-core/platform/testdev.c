@@ -8,28 +8,6 @@
 #include "base/alloc.h"
 #include "base/bits.h"
 
-static int testdev_ignore_write(void *context, uint32_t vcpu, uint64_t offset, unsigned bytes,
-                                uint64_t value)
-{
-    (void)context;
-    (void)vcpu;
-    (void)offset;
-    (void)bytes;
-    (void)value;
-    return 0;
-}
-
-static int testdev_ones_read(void *context, uint32_t vcpu, uint64_t offset, unsigned bytes,
-                             uint64_t *value_out)
-{
-    (void)context;
-    (void)vcpu;
-    (void)offset;
-    (void)bytes;
-    *value_out = UINT64_MAX;
-    return 0;
-}
-
 static int testdev_port_read(void *context, uint32_t vcpu, uint64_t offset, unsigned bytes,
                              uint64_t *value_out)
 {
@@ -107,9 +85,9 @@ static int testdev_memory_write(void *context, uint32_t vcpu, uint64_t offset, u
 
 static const struct hv_bus_ops testdev_port_ops = {testdev_port_read, testdev_port_write};
 /* The page whose address is written is mapped anew at its next use anyway. */
-static const struct hv_bus_ops testdev_flush_ops = {testdev_ones_read, testdev_ignore_write};
-static const struct hv_bus_ops testdev_exit_ops = {testdev_ones_read, testdev_exit_write};
-static const struct hv_bus_ops testdev_wire_ops = {testdev_ones_read, testdev_wire_write};
+static const struct hv_bus_ops testdev_flush_ops = {hv_bus_read_nothing, hv_bus_write_nothing};
+static const struct hv_bus_ops testdev_exit_ops = {hv_bus_read_nothing, testdev_exit_write};
+static const struct hv_bus_ops testdev_wire_ops = {hv_bus_read_nothing, testdev_wire_write};
 static const struct hv_bus_ops testdev_memory_ops = {testdev_memory_read, testdev_memory_write};
 
 int hv_testdev_init(struct hv_testdev *testdev, struct hv_bus *bus, const struct hv_irq_line *wire,
@@ -125,7 +103,7 @@ int hv_testdev_init(struct hv_testdev *testdev, struct hv_bus *bus, const struct
     const struct hv_bus_range memory = {HV_TESTDEV_MEMORY,   HV_TESTDEV_MEMORY_BYTES,
                                         &testdev_memory_ops, testdev,
                                         "testdev.memory",    8};
-    int error = 0;
+    int error;
 
     memset(testdev, 0, sizeof(*testdev));
     hv_lock_init(&testdev->lock, HV_RANK_DEVICE, "platform.testdev", 0);
@@ -136,9 +114,7 @@ int hv_testdev_init(struct hv_testdev *testdev, struct hv_bus *bus, const struct
     if (!testdev->memory) {
         return -ENOMEM;
     }
-    for (size_t i = 0; !error && i < HV_ARRAY_LEN(ports); i++) {
-        error = hv_bus_add(bus, HV_BUS_PORT, &ports[i]);
-    }
+    error = hv_bus_add_all(bus, HV_BUS_PORT, ports, HV_ARRAY_LEN(ports));
     return error ? error : hv_bus_add(bus, HV_BUS_MMIO, &memory);
 }
 

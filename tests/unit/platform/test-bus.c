@@ -203,13 +203,37 @@ static void test_fallback(void)
     TAP_EQ(behind.reads, 0);
 }
 
+/* The first that does not fit ends it; what was added before stays. */
+static void test_add_all(void)
+{
+    static const struct hv_bus_ops nothing = {hv_bus_read_nothing, hv_bus_write_nothing};
+    static struct memory_device device;
+    static struct hv_bus bus;
+    const struct hv_bus_range ranges[] = {
+        {0x10, 4, &memory_ops, &device, "memory", 4},
+        {0x20, 4, &nothing, NULL, "nothing", 4},
+        {0x22, 4, &memory_ops, &device, "overlaps", 4},
+        {0x30, 4, &memory_ops, &device, "behind", 4},
+    };
+    uint64_t value;
+
+    hv_bus_init(&bus);
+    TAP_EQ(hv_bus_add_all(&bus, HV_BUS_PORT, ranges, HV_ARRAY_LEN(ranges)), -EEXIST);
+    TAP_EQ(bus.count[HV_BUS_PORT], 2);
+    TAP_EQ(hv_bus_add_all(&bus, HV_BUS_MMIO, ranges, 2), 0);
+    TAP_EQ(bus.count[HV_BUS_MMIO], 2);
+    TAP_EQ(hv_bus_write(&bus, HV_BUS_PORT, 0, 0x20, 4, 5), 0);
+    TAP_EQ(hv_bus_read(&bus, HV_BUS_PORT, 0, 0x20, 4, &value), 0);
+    TAP_EQ(value, UINT32_MAX);
+}
+
 int main(int argc, char **argv)
 {
     static const struct tap_case cases[] = {
         {"platform.bus.ranges", test_ranges},     {"platform.bus.full", test_full},
         {"platform.bus.nobody", test_nobody},     {"platform.bus.widest", test_widest},
         {"platform.bus.straddle", test_straddle}, {"platform.bus.again", test_again},
-        {"platform.bus.fallback", test_fallback},
+        {"platform.bus.fallback", test_fallback}, {"platform.bus.add-all", test_add_all},
     };
 
     return tap_run(argc, argv, cases, HV_ARRAY_LEN(cases));
