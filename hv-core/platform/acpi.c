@@ -83,17 +83,26 @@ static void acpi_arm_locked(struct hv_acpi *acpi) HV_REQUIRES(&acpi->lock)
     }
 }
 
+static int acpi_read(struct hv_acpi *acpi, uint32_t (*read_locked)(struct hv_acpi *acpi),
+                     uint64_t offset, unsigned bytes, uint64_t *value_out)
+{
+    hv_lock_take(&acpi->lock);
+    *value_out = hv_bytes_get(read_locked(acpi), offset, bytes);
+    hv_lock_drop(&acpi->lock);
+    return 0;
+}
+
+static uint32_t acpi_event_locked(struct hv_acpi *acpi) HV_REQUIRES(&acpi->lock)
+{
+    acpi_settle_locked(acpi);
+    return (uint32_t)acpi->enable << 16 | acpi->status;
+}
+
 static int acpi_event_read(void *context, uint32_t vcpu, uint64_t offset, unsigned bytes,
                            uint64_t *value_out)
 {
-    struct hv_acpi *acpi = context;
-
     (void)vcpu;
-    hv_lock_take(&acpi->lock);
-    acpi_settle_locked(acpi);
-    *value_out = hv_bytes_get((uint64_t)acpi->enable << 16 | acpi->status, offset, bytes);
-    hv_lock_drop(&acpi->lock);
-    return 0;
+    return acpi_read(context, acpi_event_locked, offset, bytes, value_out);
 }
 
 static int acpi_event_write(void *context, uint32_t vcpu, uint64_t offset, unsigned bytes,
@@ -115,16 +124,16 @@ static int acpi_event_write(void *context, uint32_t vcpu, uint64_t offset, unsig
     return 0;
 }
 
+static uint32_t acpi_control_locked(struct hv_acpi *acpi) HV_REQUIRES(&acpi->lock)
+{
+    return acpi->control | ACPI_CONTROL_SCI;
+}
+
 static int acpi_control_read(void *context, uint32_t vcpu, uint64_t offset, unsigned bytes,
                              uint64_t *value_out)
 {
-    struct hv_acpi *acpi = context;
-
     (void)vcpu;
-    hv_lock_take(&acpi->lock);
-    *value_out = hv_bytes_get(acpi->control | ACPI_CONTROL_SCI, offset, bytes);
-    hv_lock_drop(&acpi->lock);
-    return 0;
+    return acpi_read(context, acpi_control_locked, offset, bytes, value_out);
 }
 
 static int acpi_control_write(void *context, uint32_t vcpu, uint64_t offset, unsigned bytes,
@@ -163,16 +172,16 @@ static int acpi_timer_read(void *context, uint32_t vcpu, uint64_t offset, unsign
 }
 
 /* No event has a source yet: status reads zero, enables are kept. */
+static uint32_t acpi_gpe_locked(struct hv_acpi *acpi) HV_REQUIRES(&acpi->lock)
+{
+    return (uint32_t)acpi->gpe_enable << 16;
+}
+
 static int acpi_gpe_read(void *context, uint32_t vcpu, uint64_t offset, unsigned bytes,
                          uint64_t *value_out)
 {
-    struct hv_acpi *acpi = context;
-
     (void)vcpu;
-    hv_lock_take(&acpi->lock);
-    *value_out = hv_bytes_get((uint64_t)acpi->gpe_enable << 16, offset, bytes);
-    hv_lock_drop(&acpi->lock);
-    return 0;
+    return acpi_read(context, acpi_gpe_locked, offset, bytes, value_out);
 }
 
 static int acpi_gpe_write(void *context, uint32_t vcpu, uint64_t offset, unsigned bytes,
@@ -182,8 +191,7 @@ static int acpi_gpe_write(void *context, uint32_t vcpu, uint64_t offset, unsigne
 
     (void)vcpu;
     hv_lock_take(&acpi->lock);
-    acpi->gpe_enable =
-        (uint16_t)(hv_bytes_put((uint64_t)acpi->gpe_enable << 16, offset, bytes, value) >> 16);
+    acpi->gpe_enable = (uint16_t)(hv_bytes_put(acpi_gpe_locked(acpi), offset, bytes, value) >> 16);
     hv_lock_drop(&acpi->lock);
     return 0;
 }

@@ -258,7 +258,8 @@ static bool i8042_command_locked(struct hv_i8042 *i8042, uint8_t byte) HV_REQUIR
     return false;
 }
 
-static uint8_t i8042_status(const struct hv_i8042 *i8042)
+/* Port 64h. */
+static uint8_t i8042_status_locked(struct hv_i8042 *i8042) HV_REQUIRES(&i8042->lock)
 {
     unsigned status = I8042_STATUS_UNLOCKED | (i8042->command_byte & I8042_STATUS_SYSTEM);
 
@@ -269,102 +270,99 @@ static uint8_t i8042_status(const struct hv_i8042 *i8042)
     return (uint8_t)status;
 }
 
+static uint8_t i8042_port92_locked(struct hv_i8042 *i8042) HV_REQUIRES(&i8042->lock)
+{
+    return i8042->port92;
+}
+
+/*
+ * Address line 20 is always on; the bit is kept for those who look whether it is. Returns whether
+ * the machine is to be reset.
+ */
+static bool i8042_set_port92_locked(struct hv_i8042 *i8042, uint8_t value) HV_REQUIRES(&i8042->lock)
+{
+    bool rises = (value & I8042_PORT92_RESET) && !(i8042->port92 & I8042_PORT92_RESET);
+
+    i8042->port92 = value & (I8042_PORT92_RESET | I8042_PORT92_A20);
+    return rises;
+}
+
+static int i8042_read(struct hv_i8042 *i8042, uint8_t (*read_locked)(struct hv_i8042 *i8042),
+                      uint64_t *value_out)
+{
+    hv_lock_take(&i8042->lock);
+    *value_out = read_locked(i8042);
+    hv_lock_drop(&i8042->lock);
+    return 0;
+}
+
+/* The hook belongs to an upper floor: not under the lock. */
+static int i8042_write(struct hv_i8042 *i8042,
+                       bool (*write_locked)(struct hv_i8042 *i8042, uint8_t byte), uint64_t value)
+{
+    bool reset;
+
+    hv_lock_take(&i8042->lock);
+    reset = write_locked(i8042, (uint8_t)value);
+    hv_lock_drop(&i8042->lock);
+    if (reset) {
+        i8042->reset(i8042->reset_context);
+    }
+    return 0;
+}
+
 static int i8042_data_read(void *context, uint32_t vcpu, uint64_t offset, unsigned bytes,
                            uint64_t *value_out)
 {
-    struct hv_i8042 *i8042 = context;
-
     (void)vcpu;
     (void)offset;
     (void)bytes;
-    hv_lock_take(&i8042->lock);
-    *value_out = i8042_take_locked(i8042);
-    hv_lock_drop(&i8042->lock);
-    return 0;
+    return i8042_read(context, i8042_take_locked, value_out);
 }
 
 static int i8042_status_read(void *context, uint32_t vcpu, uint64_t offset, unsigned bytes,
                              uint64_t *value_out)
 {
-    struct hv_i8042 *i8042 = context;
-
     (void)vcpu;
     (void)offset;
     (void)bytes;
-    hv_lock_take(&i8042->lock);
-    *value_out = i8042_status(i8042);
-    hv_lock_drop(&i8042->lock);
-    return 0;
-}
-
-static int i8042_data_write(void *context, uint32_t vcpu, uint64_t offset, unsigned bytes,
-                            uint64_t value)
-{
-    struct hv_i8042 *i8042 = context;
-    bool reset;
-
-    (void)vcpu;
-    (void)offset;
-    (void)bytes;
-    hv_lock_take(&i8042->lock);
-    reset = i8042_data_locked(i8042, (uint8_t)value);
-    hv_lock_drop(&i8042->lock);
-    if (reset) {
-        i8042->reset(i8042->reset_context);
-    }
-    return 0;
-}
-
-static int i8042_command_write(void *context, uint32_t vcpu, uint64_t offset, unsigned bytes,
-                               uint64_t value)
-{
-    struct hv_i8042 *i8042 = context;
-    bool reset;
-
-    (void)vcpu;
-    (void)offset;
-    (void)bytes;
-    hv_lock_take(&i8042->lock);
-    reset = i8042_command_locked(i8042, (uint8_t)value);
-    hv_lock_drop(&i8042->lock);
-    if (reset) {
-        i8042->reset(i8042->reset_context);
-    }
-    return 0;
+    return i8042_read(context, i8042_status_locked, value_out);
 }
 
 static int i8042_port92_read(void *context, uint32_t vcpu, uint64_t offset, unsigned bytes,
                              uint64_t *value_out)
 {
-    struct hv_i8042 *i8042 = context;
-
     (void)vcpu;
     (void)offset;
     (void)bytes;
-    hv_lock_take(&i8042->lock);
-    *value_out = i8042->port92;
-    hv_lock_drop(&i8042->lock);
-    return 0;
+    return i8042_read(context, i8042_port92_locked, value_out);
 }
 
-/* Address line 20 is always on; the bit is kept for those who look whether it is. */
+static int i8042_data_write(void *context, uint32_t vcpu, uint64_t offset, unsigned bytes,
+                            uint64_t value)
+{
+    (void)vcpu;
+    (void)offset;
+    (void)bytes;
+    return i8042_write(context, i8042_data_locked, value);
+}
+
+static int i8042_command_write(void *context, uint32_t vcpu, uint64_t offset, unsigned bytes,
+                               uint64_t value)
+{
+    (void)vcpu;
+    (void)offset;
+    (void)bytes;
+    return i8042_write(context, i8042_command_locked, value);
+}
+
 static int i8042_port92_write(void *context, uint32_t vcpu, uint64_t offset, unsigned bytes,
                               uint64_t value)
 {
-    struct hv_i8042 *i8042 = context;
-    bool rises;
-
     (void)vcpu;
     (void)offset;
     (void)bytes;
-    hv_lock_take(&i8042->lock);
-    rises = (value & I8042_PORT92_RESET) && !(i8042->port92 & I8042_PORT92_RESET);
-    i8042->port92 = value & (I8042_PORT92_RESET | I8042_PORT92_A20);
-    hv_lock_drop(&i8042->lock);
-    if (rises) {
-        i8042->reset(i8042->reset_context);
-    }
-    return 0;
+    return i8042_write(context, i8042_set_port92_locked, value);
 }
 
 static const struct hv_bus_ops i8042_data_ops = {i8042_data_read, i8042_data_write};

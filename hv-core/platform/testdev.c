@@ -8,16 +8,30 @@
 #include "base/alloc.h"
 #include "base/bits.h"
 
+static int testdev_load(struct hv_testdev *testdev, const void *from, unsigned bytes,
+                        uint64_t *value_out)
+{
+    hv_lock_take(&testdev->lock);
+    *value_out = hv_load_le(from, bytes);
+    hv_lock_drop(&testdev->lock);
+    return 0;
+}
+
+static int testdev_store(struct hv_testdev *testdev, void *to, unsigned bytes, uint64_t value)
+{
+    hv_lock_take(&testdev->lock);
+    hv_store_le(to, value, bytes);
+    hv_lock_drop(&testdev->lock);
+    return 0;
+}
+
 static int testdev_port_read(void *context, uint32_t vcpu, uint64_t offset, unsigned bytes,
                              uint64_t *value_out)
 {
     struct hv_testdev *testdev = context;
 
     (void)vcpu;
-    hv_lock_take(&testdev->lock);
-    *value_out = hv_bytes_get(testdev->port, offset, bytes);
-    hv_lock_drop(&testdev->lock);
-    return 0;
+    return testdev_load(testdev, (const uint8_t *)&testdev->port + offset, bytes, value_out);
 }
 
 static int testdev_port_write(void *context, uint32_t vcpu, uint64_t offset, unsigned bytes,
@@ -26,10 +40,7 @@ static int testdev_port_write(void *context, uint32_t vcpu, uint64_t offset, uns
     struct hv_testdev *testdev = context;
 
     (void)vcpu;
-    hv_lock_take(&testdev->lock);
-    testdev->port = (uint32_t)hv_bytes_put(testdev->port, offset, bytes, value);
-    hv_lock_drop(&testdev->lock);
-    return 0;
+    return testdev_store(testdev, (uint8_t *)&testdev->port + offset, bytes, value);
 }
 
 static int testdev_exit_write(void *context, uint32_t vcpu, uint64_t offset, unsigned bytes,
@@ -65,10 +76,7 @@ static int testdev_memory_read(void *context, uint32_t vcpu, uint64_t offset, un
     struct hv_testdev *testdev = context;
 
     (void)vcpu;
-    hv_lock_take(&testdev->lock);
-    *value_out = hv_load_le(testdev->memory + offset, bytes);
-    hv_lock_drop(&testdev->lock);
-    return 0;
+    return testdev_load(testdev, testdev->memory + offset, bytes, value_out);
 }
 
 static int testdev_memory_write(void *context, uint32_t vcpu, uint64_t offset, unsigned bytes,
@@ -77,10 +85,7 @@ static int testdev_memory_write(void *context, uint32_t vcpu, uint64_t offset, u
     struct hv_testdev *testdev = context;
 
     (void)vcpu;
-    hv_lock_take(&testdev->lock);
-    hv_store_le(testdev->memory + offset, value, bytes);
-    hv_lock_drop(&testdev->lock);
-    return 0;
+    return testdev_store(testdev, testdev->memory + offset, bytes, value);
 }
 
 static const struct hv_bus_ops testdev_port_ops = {testdev_port_read, testdev_port_write};
