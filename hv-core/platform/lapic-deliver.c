@@ -46,55 +46,20 @@ static bool lapic_matches(const struct hv_lapic *lapic, const struct hv_interrup
     return interrupt->destination == (lapic_x2apic(lapic) ? id : id >> 24);
 }
 
-static void lapic_request(struct hv_lapic *lapic, uint8_t vector, bool level)
-{
-    bool changed;
-
-    hv_lock_take(&lapic->lock);
-    /* 11.4.7.2: disabled by software, it takes INIT, NMI, SMI and SIPI only. */
-    if (lapic_software_enabled(lapic)) {
-        lapic_request_locked(lapic, vector, level);
-    }
-    changed = lapic_update_locked(lapic);
-    hv_lock_drop(&lapic->lock);
-    lapic_kick(lapic, changed);
-}
-
-static void lapic_request_extint(struct hv_lapic *lapic)
-{
-    bool changed;
-
-    hv_lock_take(&lapic->lock);
-    lapic->extint_message = true;
-    changed = lapic_update_locked(lapic);
-    hv_lock_drop(&lapic->lock);
-    lapic_kick(lapic, changed);
-}
-
 static void lapic_deliver(struct hv_lapic *lapic, const struct hv_interrupt *interrupt)
 {
-    const struct hv_lapic_hooks *hooks = &lapic->set->hooks;
+    enum hv_delivery delivery = (enum hv_delivery)interrupt->delivery;
+    bool changed;
 
-    switch ((enum hv_delivery)interrupt->delivery) {
-    case HV_DELIVERY_FIXED:
-    case HV_DELIVERY_LOWEST:
-        lapic_request(lapic, interrupt->vector, interrupt->level);
-        break;
-    case HV_DELIVERY_NMI:
-        hooks->nmi(hooks->context, lapic->index);
-        break;
-    case HV_DELIVERY_INIT:
-        hooks->init(hooks->context, lapic->index);
-        break;
-    case HV_DELIVERY_STARTUP:
-        hooks->sipi(hooks->context, lapic->index, interrupt->vector);
-        break;
-    case HV_DELIVERY_EXTINT:
-        lapic_request_extint(lapic);
-        break;
-    case HV_DELIVERY_SMI: /* there is no SMM */
-        break;
+    hv_lock_take(&lapic->lock);
+    /* 11.4.7.2: disabled by software, it takes INIT, NMI, SMI and SIPI only; and ExtINT, whose
+     * vector is the 8259A's. */
+    if (delivery > HV_DELIVERY_LOWEST || lapic_software_enabled(lapic)) {
+        lapic_accept_locked(lapic, delivery, interrupt->vector, interrupt->level);
     }
+    changed = lapic_update_locked(lapic);
+    hv_lock_drop(&lapic->lock);
+    lapic_kick(lapic, changed);
 }
 
 /*

@@ -152,6 +152,9 @@ void lapic_kick(struct hv_lapic *lapic, bool changed);
 /** Set IRR and TMR for a vector, or note the error for one below 16. */
 void lapic_request_locked(struct hv_lapic *lapic, uint8_t vector, bool level)
     HV_REQUIRES(&lapic->lock);
+/** What arrives, from a message or an LVT entry. Requests, and the others by the machine's hooks. */
+void lapic_accept_locked(struct hv_lapic *lapic, enum hv_delivery delivery, uint8_t vector,
+                         bool level) HV_REQUIRES(&lapic->lock);
 /** Note an error, and raise its interrupt if it is not masked. */
 void lapic_error_locked(struct hv_lapic *lapic, uint32_t error) HV_REQUIRES(&lapic->lock);
 void lapic_error(struct hv_lapic *lapic, uint32_t error);

@@ -120,17 +120,15 @@ void lapic_request_locked(struct hv_lapic *lapic, uint8_t vector, bool level)
     }
 }
 
-void lapic_local_locked(struct hv_lapic *lapic, enum hv_lapic_lvt source)
+void lapic_accept_locked(struct hv_lapic *lapic, enum hv_delivery delivery, uint8_t vector,
+                         bool level)
 {
     const struct hv_lapic_hooks *hooks = &lapic->set->hooks;
-    uint32_t lvt = lapic->lvt[source];
 
-    if (lvt & LAPIC_LVT_MASKED || !lapic_enabled(lapic)) {
-        return;
-    }
-    switch (lapic_lvt_delivery(lvt)) {
+    switch (delivery) {
     case HV_DELIVERY_FIXED:
-        lapic_request_locked(lapic, (uint8_t)lvt, false);
+    case HV_DELIVERY_LOWEST:
+        lapic_request_locked(lapic, vector, level);
         break;
     case HV_DELIVERY_NMI:
         hooks->nmi(hooks->context, lapic->index);
@@ -138,14 +136,30 @@ void lapic_local_locked(struct hv_lapic *lapic, enum hv_lapic_lvt source)
     case HV_DELIVERY_INIT:
         hooks->init(hooks->context, lapic->index);
         break;
+    case HV_DELIVERY_STARTUP:
+        hooks->sipi(hooks->context, lapic->index, vector);
+        break;
     case HV_DELIVERY_EXTINT:
         lapic->extint_message = true;
         break;
     case HV_DELIVERY_SMI: /* there is no SMM */
-    case HV_DELIVERY_LOWEST:
-    case HV_DELIVERY_STARTUP: /* reserved in LVT entries */
         break;
     }
+}
+
+void lapic_local_locked(struct hv_lapic *lapic, enum hv_lapic_lvt source)
+{
+    uint32_t lvt = lapic->lvt[source];
+    enum hv_delivery delivery = lapic_lvt_delivery(lvt);
+
+    if (lvt & LAPIC_LVT_MASKED || !lapic_enabled(lapic)) {
+        return;
+    }
+    /* Reserved in LVT entries (11.5.1). */
+    if (delivery == HV_DELIVERY_LOWEST || delivery == HV_DELIVERY_STARTUP) {
+        return;
+    }
+    lapic_accept_locked(lapic, delivery, (uint8_t)lvt, false);
 }
 
 void hv_lapic_raise(struct hv_lapic *lapic, enum hv_lapic_lvt source)
