@@ -61,7 +61,6 @@ static bool lapic_base_legal(const struct hv_lapic *lapic, uint64_t value)
 static int lapic_base_write(struct hv_lapic *lapic, uint64_t value)
 {
     uint64_t old, change;
-    bool changed;
 
     if (!lapic_base_legal(lapic, value)) {
         return HV_FAULTED;
@@ -80,9 +79,7 @@ static int lapic_base_write(struct hv_lapic *lapic, uint64_t value)
         hv_store_relaxed(&lapic->ldr, lapic_x2apic_ldr(lapic->index));
         lapic->icr &= UINT32_MAX;
     }
-    changed = lapic_update_locked(lapic);
-    hv_lock_drop(&lapic->lock);
-    lapic_kick(lapic, changed);
+    lapic_drop(lapic);
     return 0;
 }
 
@@ -179,16 +176,13 @@ static int lapic_deadline_write(struct hv_lapic *lapic, uint64_t tsc)
 {
     const struct hv_lapic_hooks *hooks = &lapic->set->hooks;
     hv_ns moment = HV_NS_NEVER;
-    bool changed;
 
     if (tsc != 0) {
         moment = hooks->tsc_moment(hooks->context, lapic->index, tsc);
     }
     hv_lock_take(&lapic->lock);
     lapic_timer_write_deadline_locked(lapic, tsc, moment);
-    changed = lapic_update_locked(lapic);
-    hv_lock_drop(&lapic->lock);
-    lapic_kick(lapic, changed);
+    lapic_drop(lapic);
     return 0;
 }
 

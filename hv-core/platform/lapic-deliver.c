@@ -49,7 +49,6 @@ static bool lapic_matches(const struct hv_lapic *lapic, const struct hv_interrup
 static void lapic_deliver(struct hv_lapic *lapic, const struct hv_interrupt *interrupt)
 {
     enum hv_delivery delivery = (enum hv_delivery)interrupt->delivery;
-    bool changed;
 
     hv_lock_take(&lapic->lock);
     /* 11.4.7.2: disabled by software, it takes INIT, NMI, SMI and SIPI only; and ExtINT, whose
@@ -57,9 +56,7 @@ static void lapic_deliver(struct hv_lapic *lapic, const struct hv_interrupt *int
     if (delivery > HV_DELIVERY_LOWEST || lapic_software_enabled(lapic)) {
         lapic_accept_locked(lapic, delivery, interrupt->vector, interrupt->level);
     }
-    changed = lapic_update_locked(lapic);
-    hv_lock_drop(&lapic->lock);
-    lapic_kick(lapic, changed);
+    lapic_drop(lapic);
 }
 
 /*

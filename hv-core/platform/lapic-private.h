@@ -147,8 +147,8 @@ uint32_t lapic_lvt_writable(enum hv_lapic_lvt entry);
 
 /** Work out PPR and `attention`. Returns true when it went from clear to set: kick then. */
 bool lapic_update_locked(struct hv_lapic *lapic) HV_REQUIRES(&lapic->lock);
-/** Kick when @changed; called with or without the lock. */
-void lapic_kick(struct hv_lapic *lapic, bool changed);
+/** Let go of the lock after a change: update, and kick the vCPU if something became pending. */
+void lapic_drop(struct hv_lapic *lapic) HV_RELEASES(&lapic->lock);
 /** Set IRR and TMR for a vector, or note the error for one below 16. */
 void lapic_request_locked(struct hv_lapic *lapic, uint8_t vector, bool level)
     HV_REQUIRES(&lapic->lock);

@@ -231,7 +231,7 @@ static bool lapic_write_locked(struct hv_lapic *lapic, uint32_t offset, uint32_t
 bool lapic_register_write(struct hv_lapic *lapic, uint32_t offset, uint32_t value)
 {
     uint64_t icr = 0;
-    bool exists, changed;
+    bool exists;
 
     if (offset == LAPIC_EOI) {
         lapic_eoi(lapic);
@@ -245,9 +245,7 @@ bool lapic_register_write(struct hv_lapic *lapic, uint32_t offset, uint32_t valu
     } else {
         exists = lapic_write_locked(lapic, offset, value);
     }
-    changed = lapic_update_locked(lapic);
-    hv_lock_drop(&lapic->lock);
-    lapic_kick(lapic, changed);
+    lapic_drop(lapic);
     if (offset == LAPIC_ICR_LOW) {
         lapic_send_icr(lapic, icr);
     }

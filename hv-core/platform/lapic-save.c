@@ -141,7 +141,6 @@ void hv_lapic_load(struct hv_lapic *lapic, const struct hv_lapic_record *record)
 {
     const struct hv_lapic_hooks *hooks = &lapic->set->hooks;
     hv_ns moment = HV_NS_NEVER;
-    bool changed;
 
     if (record->tsc_deadline) {
         moment = hooks->tsc_moment(hooks->context, lapic->index, record->tsc_deadline);
@@ -169,7 +168,5 @@ void hv_lapic_load(struct hv_lapic *lapic, const struct hv_lapic_record *record)
     lapic->tsc_deadline = 0;
     lapic_timer_arm_locked(lapic);
     lapic_timer_write_deadline_locked(lapic, record->tsc_deadline, moment);
-    changed = lapic_update_locked(lapic);
-    hv_lock_drop(&lapic->lock);
-    lapic_kick(lapic, changed);
+    lapic_drop(lapic);
 }

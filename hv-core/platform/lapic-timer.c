@@ -44,13 +44,10 @@ void lapic_timer_settle_locked(struct hv_lapic *lapic)
 void lapic_timer_expired(void *context)
 {
     struct hv_lapic *lapic = context;
-    bool changed;
 
     hv_lock_take(&lapic->lock);
     lapic_timer_settle_locked(lapic);
-    changed = lapic_update_locked(lapic);
-    hv_lock_drop(&lapic->lock);
-    lapic_kick(lapic, changed);
+    lapic_drop(lapic);
 }
 
 /* Time since the present cycle of the count began. */

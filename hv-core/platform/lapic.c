@@ -72,8 +72,11 @@ bool lapic_update_locked(struct hv_lapic *lapic)
     return attention && !before;
 }
 
-void lapic_kick(struct hv_lapic *lapic, bool changed)
+void lapic_drop(struct hv_lapic *lapic)
 {
+    bool changed = lapic_update_locked(lapic);
+
+    hv_lock_drop(&lapic->lock);
     if (changed) {
         lapic->set->hooks.kick(lapic->set->hooks.context, lapic->index);
     }
@@ -92,13 +95,9 @@ void lapic_error_locked(struct hv_lapic *lapic, uint32_t error)
 
 void lapic_error(struct hv_lapic *lapic, uint32_t error)
 {
-    bool changed;
-
     hv_lock_take(&lapic->lock);
     lapic_error_locked(lapic, error);
-    changed = lapic_update_locked(lapic);
-    hv_lock_drop(&lapic->lock);
-    lapic_kick(lapic, changed);
+    lapic_drop(lapic);
 }
 
 void lapic_request_locked(struct hv_lapic *lapic, uint8_t vector, bool level)
@@ -164,13 +163,9 @@ void lapic_local_locked(struct hv_lapic *lapic, enum hv_lapic_lvt source)
 
 void hv_lapic_raise(struct hv_lapic *lapic, enum hv_lapic_lvt source)
 {
-    bool changed;
-
     hv_lock_take(&lapic->lock);
     lapic_local_locked(lapic, source);
-    changed = lapic_update_locked(lapic);
-    hv_lock_drop(&lapic->lock);
-    lapic_kick(lapic, changed);
+    lapic_drop(lapic);
 }
 
 void lapic_lint0_locked(struct hv_lapic *lapic)
@@ -187,7 +182,7 @@ void lapic_lint0_locked(struct hv_lapic *lapic)
 void hv_lapic_set_lint0(struct hv_lapic *lapic, bool high)
 {
     uint32_t lvt;
-    bool rises, changed;
+    bool rises;
 
     hv_lock_take(&lapic->lock);
     lvt = lapic->lvt[HV_LAPIC_LVT_LINT0];
@@ -199,9 +194,7 @@ void hv_lapic_set_lint0(struct hv_lapic *lapic, bool high)
         /* ExtINT follows the wire by itself; the other modes want its edge. */
         lapic_local_locked(lapic, HV_LAPIC_LVT_LINT0);
     }
-    changed = lapic_update_locked(lapic);
-    hv_lock_drop(&lapic->lock);
-    lapic_kick(lapic, changed);
+    lapic_drop(lapic);
 }
 
 int hv_lapic_acknowledge(struct hv_lapic *lapic)
@@ -256,13 +249,10 @@ void lapic_eoi(struct hv_lapic *lapic)
 {
     const struct hv_lapic_hooks *hooks = &lapic->set->hooks;
     int vector;
-    bool changed;
 
     hv_lock_take(&lapic->lock);
     vector = lapic_eoi_locked(lapic);
-    changed = lapic_update_locked(lapic);
-    hv_lock_drop(&lapic->lock);
-    lapic_kick(lapic, changed);
+    lapic_drop(lapic);
     if (vector >= 0) {
         hooks->eoi(hooks->context, (uint8_t)vector);
     }
@@ -276,13 +266,9 @@ uint64_t hv_lapic_cr8_read(const struct hv_lapic *lapic)
 
 void hv_lapic_cr8_write(struct hv_lapic *lapic, uint64_t value)
 {
-    bool changed;
-
     hv_lock_take(&lapic->lock);
     lapic->tpr = (uint32_t)(value & 0xf) << 4;
-    changed = lapic_update_locked(lapic);
-    hv_lock_drop(&lapic->lock);
-    lapic_kick(lapic, changed);
+    lapic_drop(lapic);
 }
 
 void hv_lapic_init_signal(struct hv_lapic *lapic)
