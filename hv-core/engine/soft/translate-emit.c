@@ -73,22 +73,35 @@ static uint8_t segment_place(const struct soft_translator *t, unsigned seg)
     return SOFT_PLACE((unsigned)HV_SLOT_SEG_BASE + seg);
 }
 
-static void set_registers(const struct soft_translator *t, const struct soft_insn *insn,
-                          struct soft_address *address)
+/*
+ * The operand as it is written, with RIP as that of the block's page. The address has room for 32
+ * bits of displacement; all of it is in *disp_out.
+ */
+static struct soft_address written_address(const struct soft_translator *t,
+                                           const struct soft_insn *insn, int64_t *disp_out)
 {
     const struct soft_mem *mem = &insn->mem;
+    struct soft_address address = {
+        .form = SOFT_FORM_D,
+        .base = SOFT_PLACE_ZERO,
+        .index = SOFT_PLACE_ZERO,
+        .segment = segment_place(t, mem->segment),
+    };
 
+    *disp_out = mem->disp;
     if (mem->base == SOFT_REG_RIP) {
-        address->base = SOFT_PLACE(SOFT_SLOT_RIP);
+        address.base = SOFT_PLACE(SOFT_SLOT_RIP);
+        *disp_out += t->offset[t->at] + insn->length;
     } else if (mem->base != SOFT_REG_NONE) {
-        address->base = SOFT_PLACE(mem->base);
+        address.base = SOFT_PLACE(mem->base);
     }
     if (mem->index != SOFT_REG_NONE) {
-        address->index = SOFT_PLACE(mem->index);
-        address->scale = mem->scale;
-        address->form = SOFT_FORM_X;
+        address.index = SOFT_PLACE(mem->index);
+        address.scale = mem->scale;
+        address.form = SOFT_FORM_X;
     }
-    address->segment = segment_place(t, mem->segment);
+    address.disp = (int32_t)*disp_out;
+    return address;
 }
 
 /* The operand's linear address stands in SOFT_SLOT_EA from here on. */
@@ -120,16 +133,10 @@ static bool is_unchecked(const struct soft_translator *t, const struct soft_insn
 struct soft_address soft_emit_address(struct soft_translator *t, unsigned bytes, bool write)
 {
     const struct soft_insn *insn = &t->insn[t->at];
-    struct soft_address address = {
-        .form = SOFT_FORM_D, .base = SOFT_PLACE_ZERO, .index = SOFT_PLACE_ZERO};
-    int64_t disp = insn->mem.disp;
+    int64_t disp;
+    struct soft_address address = written_address(t, insn, &disp);
     struct soft_uop *uop;
 
-    set_registers(t, insn, &address);
-    if (insn->mem.base == SOFT_REG_RIP) {
-        disp += t->offset[t->at] + insn->length;
-    }
-    address.disp = (int32_t)disp;
     if (soft_mode_64(t) && insn->address_bytes == 8) {
         if (disp == address.disp) {
             if (address.segment != SOFT_PLACE_ZERO && address.segment != SOFT_PLACE_SS) {
@@ -155,16 +162,10 @@ struct soft_address soft_emit_address(struct soft_translator *t, unsigned bytes,
 struct soft_address soft_emit_offset(struct soft_translator *t)
 {
     const struct soft_insn *insn = &t->insn[t->at];
-    struct soft_address address = {
-        .form = SOFT_FORM_D, .base = SOFT_PLACE_ZERO, .index = SOFT_PLACE_ZERO};
-    int64_t disp = insn->mem.disp;
+    int64_t disp;
+    struct soft_address address = written_address(t, insn, &disp);
     struct soft_uop *uop;
 
-    set_registers(t, insn, &address);
-    if (insn->mem.base == SOFT_REG_RIP) {
-        disp += t->offset[t->at] + insn->length;
-    }
-    address.disp = (int32_t)disp;
     address.segment = SOFT_PLACE_ZERO;
     if (disp == address.disp && insn->address_bytes == (soft_mode_64(t) ? 8 : 4)) {
         return address;
