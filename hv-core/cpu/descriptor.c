@@ -252,18 +252,21 @@ int hv_code_fetch(struct hv_cpu *cpu, const struct hv_access *access, uint16_t s
     return 0;
 }
 
-int hv_code_check_rip(const struct hv_code_target *target, uint32_t ext, uint64_t *rip,
-                      struct hv_fault *fault_out)
+int hv_code_check(const struct hv_access *access, struct hv_code_target *target, uint32_t ext,
+                  uint64_t *rip_inout, struct hv_fault *fault_out)
 {
     bool good;
 
     if (target->is64) {
-        good = hv_canonical(*rip);
+        good = hv_canonical(*rip_inout);
     } else {
-        *rip = (uint32_t)*rip;
-        good = *rip <= target->cs.limit;
+        *rip_inout = (uint32_t)*rip_inout;
+        good = *rip_inout <= target->cs.limit;
     }
-    return good ? 0 : hv_fault_code(fault_out, HV_VECTOR_GP, ext);
+    if (!good) {
+        return hv_fault_code(fault_out, HV_VECTOR_GP, ext);
+    }
+    return hv_descriptor_mark_accessed(access, &target->descriptor, &target->cs, fault_out);
 }
 
 void hv_code_enter(struct hv_cpu *cpu, const struct hv_code_target *target, unsigned cpl,

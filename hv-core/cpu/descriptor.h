@@ -192,10 +192,14 @@ HV_MUST_CHECK int hv_code_fetch(struct hv_cpu *cpu, const struct hv_access *acce
                                 uint16_t selector, enum hv_code_rule rule, uint32_t ext,
                                 struct hv_code_target *out, struct hv_fault *fault_out);
 
-/** Check *rip against the target's limit, or that it is canonical: #GP(ext). Cuts it to 32 bits
- * outside 64-bit mode. */
-HV_MUST_CHECK int hv_code_check_rip(const struct hv_code_target *target, uint32_t ext,
-                                    uint64_t *rip, struct hv_fault *fault_out);
+/**
+ * The last look at a target: *rip_inout is within its limit, or canonical; then the accessed bit.
+ * RIP is cut to 32 bits outside 64-bit mode.
+ *
+ * Returns HV_FAULTED: #GP(ext), or #PF at the descriptor.
+ */
+HV_MUST_CHECK int hv_code_check(const struct hv_access *access, struct hv_code_target *target,
+                                uint32_t ext, uint64_t *rip_inout, struct hv_fault *fault_out);
 
 /** Commit: CS, CPL and RIP. Cannot fail. */
 void hv_code_enter(struct hv_cpu *cpu, const struct hv_code_target *target, unsigned cpl,

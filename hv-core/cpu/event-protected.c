@@ -171,11 +171,7 @@ int hv_event_deliver_protected(struct hv_cpu *cpu, const struct hv_access *acces
     } else {
         stack = hv_stack_current(cpu, event->ext);
     }
-    result = hv_code_check_rip(&target, event->ext, &gate.offset, fault_out);
-    if (result) {
-        return result;
-    }
-    result = hv_descriptor_mark_accessed(access, &target.descriptor, &target.cs, fault_out);
+    result = hv_code_check(access, &target, event->ext, &gate.offset, fault_out);
     if (result) {
         return result;
     }
@@ -232,11 +228,7 @@ int hv_event_deliver_long(struct hv_cpu *cpu, const struct hv_access *access,
         stack.mask = UINT64_MAX;
     }
     stack.pointer &= ~UINT64_C(15); /* SDM 3A 6.14.2 */
-    result = hv_code_check_rip(&target, event->ext, &gate.offset, fault_out);
-    if (result) {
-        return result;
-    }
-    result = hv_descriptor_mark_accessed(access, &target.descriptor, &target.cs, fault_out);
+    result = hv_code_check(access, &target, event->ext, &gate.offset, fault_out);
     if (result) {
         return result;
     }

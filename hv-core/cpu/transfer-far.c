@@ -75,11 +75,7 @@ static int far_same(struct hv_cpu *cpu, const struct hv_access *access, const st
         stack.flat = true; /* a 64-bit gate taken in compatibility mode */
         stack.mask = UINT64_MAX;
     }
-    result = hv_code_check_rip(target, 0, &offset, fault_out);
-    if (result) {
-        return result;
-    }
-    result = hv_descriptor_mark_accessed(access, &target->descriptor, &target->cs, fault_out);
+    result = hv_code_check(access, target, 0, &offset, fault_out);
     if (result) {
         return result;
     }
@@ -136,11 +132,7 @@ static int call_inner(struct hv_cpu *cpu, const struct hv_access *access, const 
     frame[count++] = cpu->seg[HV_SEG_CS].selector;
     frame[count++] = far->next_rip;
 
-    result = hv_code_check_rip(target, 0, &offset, fault_out);
-    if (result) {
-        return result;
-    }
-    result = hv_descriptor_mark_accessed(access, &target->descriptor, &target->cs, fault_out);
+    result = hv_code_check(access, target, 0, &offset, fault_out);
     if (result) {
         return result;
     }

@@ -111,15 +111,12 @@ struct destination {
 static int resolve(struct hv_cpu *cpu, const struct hv_access *access, const struct frame *frame,
                    struct destination *to, struct hv_fault *fault_out)
 {
-    int result;
-
     to->cpl = hv_selector_rpl(frame->cs);
     to->outer = to->cpl > cpu->cpl;
     if (!hv_selector_null(frame->cs) && to->cpl < cpu->cpl) {
         return hv_fault_code(fault_out, HV_VECTOR_GP, hv_selector_error(frame->cs, 0));
     }
-    result = hv_code_fetch(cpu, access, frame->cs, HV_CODE_RETURN, 0, &to->target, fault_out);
-    return result;
+    return hv_code_fetch(cpu, access, frame->cs, HV_CODE_RETURN, 0, &to->target, fault_out);
 }
 
 static int resolve_stack(struct hv_cpu *cpu, const struct hv_access *access, struct frame *frame,
@@ -133,11 +130,7 @@ static int resolve_stack(struct hv_cpu *cpu, const struct hv_access *access, str
             return result;
         }
     }
-    result = hv_code_check_rip(&to->target, 0, &frame->rip, fault_out);
-    if (result) {
-        return result;
-    }
-    return hv_descriptor_mark_accessed(access, &to->target.descriptor, &to->target.cs, fault_out);
+    return hv_code_check(access, &to->target, 0, &frame->rip, fault_out);
 }
 
 /* Commit. @stack has been released up to what the return leaves of it; @pop_bytes go from the outer
