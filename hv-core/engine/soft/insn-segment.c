@@ -153,7 +153,9 @@ int soft_insn_sidt(struct hv_engine_vcpu *vcpu, const struct soft_call *call, ui
 
 /* ---- LDTR, TR --------------------------------------------------------------------------------- */
 
-int soft_insn_lldt(struct hv_engine_vcpu *vcpu, const struct soft_call *call, uint64_t gva)
+static int load_system(struct hv_engine_vcpu *vcpu, const struct soft_call *call, uint64_t gva,
+                       int (*load)(struct hv_cpu *cpu, const struct hv_access *access,
+                                   uint16_t selector, struct hv_fault *fault_out))
 {
     uint64_t selector;
     int rc;
@@ -163,24 +165,19 @@ int soft_insn_lldt(struct hv_engine_vcpu *vcpu, const struct soft_call *call, ui
     }
     rc = soft_operand_read(vcpu, call, 0, gva, &selector);
     if (!rc) {
-        rc = hv_segment_load_ldtr(vcpu->cpu, &vcpu->access, (uint16_t)selector, &vcpu->fault);
+        rc = load(vcpu->cpu, &vcpu->access, (uint16_t)selector, &vcpu->fault);
     }
     return rc;
 }
 
+int soft_insn_lldt(struct hv_engine_vcpu *vcpu, const struct soft_call *call, uint64_t gva)
+{
+    return load_system(vcpu, call, gva, hv_segment_load_ldtr);
+}
+
 int soft_insn_ltr(struct hv_engine_vcpu *vcpu, const struct soft_call *call, uint64_t gva)
 {
-    uint64_t selector;
-    int rc;
-
-    if (no_descriptors(vcpu->cpu)) {
-        return soft_insn_raise(vcpu, HV_VECTOR_UD);
-    }
-    rc = soft_operand_read(vcpu, call, 0, gva, &selector);
-    if (!rc) {
-        rc = hv_segment_load_tr(vcpu->cpu, &vcpu->access, (uint16_t)selector, &vcpu->fault);
-    }
-    return rc;
+    return load_system(vcpu, call, gva, hv_segment_load_tr);
 }
 
 static int store_system_selector(struct hv_engine_vcpu *vcpu, const struct soft_call *call,
