@@ -48,15 +48,19 @@ void soft_x87_image_load(struct hv_cpu *cpu, const uint8_t *image, bool wide)
     soft_x_set(cpu, SOFT_X_FSW, 2, status | (status & unmasked ? SOFT_FSW_ES | SOFT_FSW_B : 0));
 }
 
+/* LDMXCSR and STMXCSR, before the access. */
+static int check_mxcsr(struct hv_engine_vcpu *vcpu, bool vex, uint64_t gva)
+{
+    int rc = soft_fp_check(vcpu, vex ? SOFT_THUNK_FP_AVX | SOFT_THUNK_FP_VEX : SOFT_THUNK_FP_SSE);
+
+    return rc ? rc : soft_check_alignment(vcpu, vcpu->mode, gva, sizeof(uint32_t));
+}
+
 static int load_mxcsr(struct hv_engine_vcpu *vcpu, bool vex, uint64_t gva)
 {
     uint32_t value;
-    int rc;
+    int rc = check_mxcsr(vcpu, vex, gva);
 
-    rc = soft_fp_check(vcpu, vex ? SOFT_THUNK_FP_AVX | SOFT_THUNK_FP_VEX : SOFT_THUNK_FP_SSE);
-    if (rc == 0) {
-        rc = soft_check_alignment(vcpu, vcpu->mode, gva, sizeof(value));
-    }
     if (rc == 0) {
         rc = soft_read_bytes(vcpu, gva, &value, sizeof(value));
     }
@@ -73,12 +77,8 @@ static int load_mxcsr(struct hv_engine_vcpu *vcpu, bool vex, uint64_t gva)
 static int store_mxcsr(struct hv_engine_vcpu *vcpu, bool vex, uint64_t gva)
 {
     uint32_t value;
-    int rc;
+    int rc = check_mxcsr(vcpu, vex, gva);
 
-    rc = soft_fp_check(vcpu, vex ? SOFT_THUNK_FP_AVX | SOFT_THUNK_FP_VEX : SOFT_THUNK_FP_SSE);
-    if (rc == 0) {
-        rc = soft_check_alignment(vcpu, vcpu->mode, gva, sizeof(value));
-    }
     if (rc != 0) {
         return rc;
     }
