@@ -147,61 +147,52 @@ int soft_span_write(struct hv_engine_vcpu *vcpu, const struct soft_span *span, c
     return 0;
 }
 
-int soft_read_slow(struct hv_engine_vcpu *vcpu, uint64_t gva, unsigned bytes, uint64_t *value_out)
+/* @linear is an address as soft_linear() gives it, here and below. */
+static inline int read_linear(struct hv_engine_vcpu *vcpu, uint64_t linear, void *to,
+                              unsigned bytes)
 {
     struct soft_span span;
-    int result;
+    int result = soft_span_resolve(vcpu, vcpu->mode, SOFT_TLB_READ, linear, bytes, &span);
+
+    soft_watch(vcpu, linear, bytes, SOFT_TLB_READ);
+    return result ? result : soft_span_read(vcpu, &span, to);
+}
+
+static inline int write_linear(struct hv_engine_vcpu *vcpu, uint64_t linear, const void *from,
+                               unsigned bytes)
+{
+    struct soft_span span;
+    int result = soft_span_resolve(vcpu, vcpu->mode, SOFT_TLB_WRITE, linear, bytes, &span);
+
+    soft_watch(vcpu, linear, bytes, SOFT_TLB_WRITE);
+    return result ? result : soft_span_write(vcpu, &span, from);
+}
+
+int soft_read_slow(struct hv_engine_vcpu *vcpu, uint64_t gva, unsigned bytes, uint64_t *value_out)
+{
+    uint64_t linear = soft_linear(vcpu, gva);
+    int result = soft_check_alignment(vcpu, vcpu->mode, linear, bytes);
 
     *value_out = 0;
-    gva = soft_linear(vcpu, gva);
-    result = soft_check_alignment(vcpu, vcpu->mode, gva, bytes);
-    if (!result) {
-        result = soft_span_resolve(vcpu, vcpu->mode, SOFT_TLB_READ, gva, bytes, &span);
-        soft_watch(vcpu, gva, bytes, SOFT_TLB_READ);
-    }
-    if (!result) {
-        result = soft_span_read(vcpu, &span, value_out);
-    }
-    return result;
+    return result ? result : read_linear(vcpu, linear, value_out, bytes);
 }
 
 int soft_write_slow(struct hv_engine_vcpu *vcpu, uint64_t gva, unsigned bytes, uint64_t value)
 {
-    struct soft_span span;
-    int result;
+    uint64_t linear = soft_linear(vcpu, gva);
+    int result = soft_check_alignment(vcpu, vcpu->mode, linear, bytes);
 
-    gva = soft_linear(vcpu, gva);
-    result = soft_check_alignment(vcpu, vcpu->mode, gva, bytes);
-    if (!result) {
-        result = soft_span_resolve(vcpu, vcpu->mode, SOFT_TLB_WRITE, gva, bytes, &span);
-        soft_watch(vcpu, gva, bytes, SOFT_TLB_WRITE);
-    }
-    if (!result) {
-        result = soft_span_write(vcpu, &span, &value);
-    }
-    return result;
+    return result ? result : write_linear(vcpu, linear, &value, bytes);
 }
 
 int soft_read_bytes(struct hv_engine_vcpu *vcpu, uint64_t gva, void *to, unsigned bytes)
 {
-    struct soft_span span;
-    int result;
-
-    gva = soft_linear(vcpu, gva);
-    result = soft_span_resolve(vcpu, vcpu->mode, SOFT_TLB_READ, gva, bytes, &span);
-    soft_watch(vcpu, gva, bytes, SOFT_TLB_READ);
-    return result ? result : soft_span_read(vcpu, &span, to);
+    return read_linear(vcpu, soft_linear(vcpu, gva), to, bytes);
 }
 
 int soft_write_bytes(struct hv_engine_vcpu *vcpu, uint64_t gva, const void *from, unsigned bytes)
 {
-    struct soft_span span;
-    int result;
-
-    gva = soft_linear(vcpu, gva);
-    result = soft_span_resolve(vcpu, vcpu->mode, SOFT_TLB_WRITE, gva, bytes, &span);
-    soft_watch(vcpu, gva, bytes, SOFT_TLB_WRITE);
-    return result ? result : soft_span_write(vcpu, &span, from);
+    return write_linear(vcpu, soft_linear(vcpu, gva), from, bytes);
 }
 
 int soft_page_span(struct hv_engine_vcpu *vcpu, uint64_t gva, enum soft_tlb_kind kind,
