@@ -26,7 +26,8 @@ struct string {
     bool repeated;
     bool flat; /* offsets are linear addresses but for FS and GS */
     enum hv_seg source;
-    uint64_t done; /* elements, in this run */
+    uint64_t step; /* elements: the most for the next step, which says how many it did */
+    uint64_t done; /* elements, since the instruction was entered */
 };
 
 static struct string string_of(struct hv_engine_vcpu *vcpu, const struct soft_call *call)
@@ -135,14 +136,14 @@ static int move_one(const struct string *s, uint64_t from, uint64_t to)
     return rc ? rc : soft_store(s->vcpu, to, s->bytes, HV_SEG_ES, value);
 }
 
-/* Move up to *elements_inout, at least one; says how many. */
-static int move_some(const struct string *s, uint64_t from, uint64_t to, uint64_t *elements_inout)
+/* Move up to s->step elements, at least one. */
+static int move_some(struct string *s, uint64_t from, uint64_t to)
 {
-    uint64_t elements = *elements_inout;
+    uint64_t elements = s->step;
     void *from_place, *to_place;
     int rc;
 
-    *elements_inout = 1;
+    s->step = 1;
     elements = smaller(elements, elements_in_page(s, from));
     elements = smaller(elements, elements_in_page(s, to));
     if (!s->flat || elements < 2) {
@@ -165,52 +166,48 @@ static int move_some(const struct string *s, uint64_t from, uint64_t to, uint64_
     } else {
         soft_ram_movs_up(to_place, from_place, elements, s->bytes);
     }
-    *elements_inout = elements;
+    s->step = elements;
     return 0;
 }
 
-int soft_insn_movs(struct hv_engine_vcpu *vcpu, const struct soft_call *call, uint64_t gva)
+static int movs_some(struct string *s)
 {
-    struct string s = string_of(vcpu, call);
-    uint64_t count = count_of(&s);
+    uint64_t from, to;
+    int rc = address_of(s, HV_REG_RSI, s->source, false, &from);
 
-    (void)gva;
-    while (count > 0) {
-        uint64_t from, to, elements = s.cpu->rflags & HV_RFLAGS_TF ? 1 : count;
-        int rc = address_of(&s, HV_REG_RSI, s.source, false, &from);
-
-        if (!rc) {
-            rc = address_of(&s, HV_REG_RDI, HV_SEG_ES, true, &to);
-        }
-        if (!rc) {
-            rc = move_some(&s, from, to, &elements);
-        }
-        if (rc) {
-            return rc;
-        }
-        advance(&s, HV_REG_RSI, elements);
-        advance(&s, HV_REG_RDI, elements);
-        count_down(&s, elements);
-        count -= elements;
-        if (count > 0 && must_pause(&s)) {
-            return SOFT_RESULT_LOOKUP;
-        }
+    if (!rc) {
+        rc = address_of(s, HV_REG_RDI, HV_SEG_ES, true, &to);
     }
-    return SOFT_RESULT_NEXT;
+    if (!rc) {
+        rc = move_some(s, from, to);
+    }
+    if (!rc) {
+        advance(s, HV_REG_RSI, s->step);
+        advance(s, HV_REG_RDI, s->step);
+    }
+    return rc;
 }
 
 /* ---- STOS ------------------------------------------------------------------------------------- */
 
-static int fill_some(const struct string *s, uint64_t to, uint64_t *elements_inout)
+static int fill_one(const struct string *s, uint64_t to)
 {
-    uint64_t elements = smaller(*elements_inout, elements_in_page(s, to));
+    uint64_t value = s->cpu->slot[HV_REG_RAX] & hv_bytes_mask(s->bytes);
+
+    return soft_store(s->vcpu, to, s->bytes, HV_SEG_ES, value);
+}
+
+/* As move_some(). */
+static int fill_some(struct string *s, uint64_t to)
+{
+    uint64_t elements = smaller(s->step, elements_in_page(s, to));
     uint64_t value = s->cpu->slot[HV_REG_RAX];
     void *place;
     int rc;
 
-    *elements_inout = 1;
+    s->step = 1;
     if (!s->flat || elements < 2) {
-        return soft_store(s->vcpu, to, s->bytes, HV_SEG_ES, value & hv_bytes_mask(s->bytes));
+        return fill_one(s, to);
     }
     elements = smaller(elements, elements_before_wrap(s, HV_REG_RDI));
     rc = host_place(s, to, SOFT_TLB_WRITE, &place);
@@ -218,41 +215,29 @@ static int fill_some(const struct string *s, uint64_t to, uint64_t *elements_ino
         return rc;
     }
     if (!place) {
-        return soft_store(s->vcpu, to, s->bytes, HV_SEG_ES, value & hv_bytes_mask(s->bytes));
+        return fill_one(s, to);
     }
     if (s->down) {
         soft_ram_stos_down(place, value, elements, s->bytes);
     } else {
         soft_ram_stos_up(place, value, elements, s->bytes);
     }
-    *elements_inout = elements;
+    s->step = elements;
     return 0;
 }
 
-int soft_insn_stos(struct hv_engine_vcpu *vcpu, const struct soft_call *call, uint64_t gva)
+static int stos_some(struct string *s)
 {
-    struct string s = string_of(vcpu, call);
-    uint64_t count = count_of(&s);
+    uint64_t to;
+    int rc = address_of(s, HV_REG_RDI, HV_SEG_ES, true, &to);
 
-    (void)gva;
-    while (count > 0) {
-        uint64_t to, elements = s.cpu->rflags & HV_RFLAGS_TF ? 1 : count;
-        int rc = address_of(&s, HV_REG_RDI, HV_SEG_ES, true, &to);
-
-        if (!rc) {
-            rc = fill_some(&s, to, &elements);
-        }
-        if (rc) {
-            return rc;
-        }
-        advance(&s, HV_REG_RDI, elements);
-        count_down(&s, elements);
-        count -= elements;
-        if (count > 0 && must_pause(&s)) {
-            return SOFT_RESULT_LOOKUP;
-        }
+    if (!rc) {
+        rc = fill_some(s, to);
     }
-    return SOFT_RESULT_NEXT;
+    if (!rc) {
+        advance(s, HV_REG_RDI, s->step);
+    }
+    return rc;
 }
 
 /* ---- One at a time ---------------------------------------------------------------------------- */
@@ -279,12 +264,11 @@ static uint16_t compare(uint64_t a, uint64_t b, unsigned bytes)
     return (uint16_t)f;
 }
 
-static int lods_one(struct string *s, const struct soft_call *call)
+static int lods_one(struct string *s)
 {
     uint64_t from, value;
     int rc = address_of(s, HV_REG_RSI, s->source, false, &from);
 
-    (void)call;
     if (!rc) {
         rc = soft_load(s->vcpu, from, s->bytes, s->source, &value);
     }
@@ -295,12 +279,11 @@ static int lods_one(struct string *s, const struct soft_call *call)
     return rc;
 }
 
-static int scas_one(struct string *s, const struct soft_call *call)
+static int scas_one(struct string *s)
 {
     uint64_t to, value;
     int rc = address_of(s, HV_REG_RDI, HV_SEG_ES, false, &to);
 
-    (void)call;
     if (!rc) {
         rc = soft_load(s->vcpu, to, s->bytes, HV_SEG_ES, &value);
     }
@@ -311,12 +294,11 @@ static int scas_one(struct string *s, const struct soft_call *call)
     return rc;
 }
 
-static int cmps_one(struct string *s, const struct soft_call *call)
+static int cmps_one(struct string *s)
 {
     uint64_t from, to, a, b;
     int rc = address_of(s, HV_REG_RSI, s->source, false, &from);
 
-    (void)call;
     if (!rc) {
         rc = address_of(s, HV_REG_RDI, HV_SEG_ES, false, &to);
     }
@@ -335,14 +317,13 @@ static int cmps_one(struct string *s, const struct soft_call *call)
 }
 
 /* The place is checked before the port is read: a device's answer is never lost. */
-static int ins_one(struct string *s, const struct soft_call *call)
+static int ins_one(struct string *s)
 {
     struct hv_engine_vcpu *vcpu = s->vcpu;
     uint16_t port = soft_get2(s->cpu, HV_REG_RDX * 8u);
     uint64_t to, value = 0;
     int rc = address_of(s, HV_REG_RDI, HV_SEG_ES, true, &to);
 
-    (void)call;
     if (!rc) {
         rc = soft_io_check(vcpu, port, s->bytes);
     }
@@ -362,14 +343,13 @@ static int ins_one(struct string *s, const struct soft_call *call)
     return rc;
 }
 
-static int outs_one(struct string *s, const struct soft_call *call)
+static int outs_one(struct string *s)
 {
     struct hv_engine_vcpu *vcpu = s->vcpu;
     uint16_t port = soft_get2(s->cpu, HV_REG_RDX * 8u);
     uint64_t from, value;
     int rc = address_of(s, HV_REG_RSI, s->source, false, &from);
 
-    (void)call;
     if (!rc) {
         rc = soft_io_check(vcpu, port, s->bytes);
     }
@@ -385,57 +365,79 @@ static int outs_one(struct string *s, const struct soft_call *call)
     return rc;
 }
 
-/* Repeat @one; @compares: REPE and REPNE look at ZF. */
-static int repeat(struct hv_engine_vcpu *vcpu, const struct soft_call *call, bool compares,
-                  int (*one)(struct string *s, const struct soft_call *call))
+/* ---- Repetition ------------------------------------------------------------------------------- */
+
+enum string_kind {
+    STRING_RUNS,     /* a step may do many elements */
+    STRING_ONES,     /* a step does one */
+    STRING_COMPARES, /* likewise, and REPE and REPNE look at ZF behind it */
+};
+
+static inline int run(struct hv_engine_vcpu *vcpu, const struct soft_call *call,
+                      enum string_kind kind, int (*step)(struct string *s))
 {
     struct string s = string_of(vcpu, call);
+    bool many = kind == STRING_RUNS && !(s.cpu->rflags & HV_RFLAGS_TF);
+    bool compares = kind == STRING_COMPARES && s.repeated;
     bool until = call->insn.flags & SOFT_INSN_REPNE;
 
-    for (uint64_t count = count_of(&s); count > 0;) {
-        int rc = one(&s, call);
+    for (uint64_t count = count_of(&s); count > 0; count -= s.step) {
+        int rc;
 
+        if (s.done && must_pause(&s)) {
+            return SOFT_RESULT_LOOKUP;
+        }
+        s.step = many ? count : 1;
+        rc = step(&s);
         if (rc) {
             return rc;
         }
-        count_down(&s, 1);
-        count--;
-        if (compares && s.repeated && !(s.cpu->arith & SOFT_ARITH_ZF) != until) {
+        count_down(&s, s.step);
+        if (compares && !(s.cpu->arith & SOFT_ARITH_ZF) != until) {
             break;
-        }
-        if (count > 0 && must_pause(&s)) {
-            return SOFT_RESULT_LOOKUP;
         }
     }
     return SOFT_RESULT_NEXT;
 }
 
+int soft_insn_movs(struct hv_engine_vcpu *vcpu, const struct soft_call *call, uint64_t gva)
+{
+    (void)gva;
+    return run(vcpu, call, STRING_RUNS, movs_some);
+}
+
+int soft_insn_stos(struct hv_engine_vcpu *vcpu, const struct soft_call *call, uint64_t gva)
+{
+    (void)gva;
+    return run(vcpu, call, STRING_RUNS, stos_some);
+}
+
 int soft_insn_lods(struct hv_engine_vcpu *vcpu, const struct soft_call *call, uint64_t gva)
 {
     (void)gva;
-    return repeat(vcpu, call, false, lods_one);
+    return run(vcpu, call, STRING_ONES, lods_one);
 }
 
 int soft_insn_scas(struct hv_engine_vcpu *vcpu, const struct soft_call *call, uint64_t gva)
 {
     (void)gva;
-    return repeat(vcpu, call, true, scas_one);
+    return run(vcpu, call, STRING_COMPARES, scas_one);
 }
 
 int soft_insn_cmps(struct hv_engine_vcpu *vcpu, const struct soft_call *call, uint64_t gva)
 {
     (void)gva;
-    return repeat(vcpu, call, true, cmps_one);
+    return run(vcpu, call, STRING_COMPARES, cmps_one);
 }
 
 int soft_insn_ins(struct hv_engine_vcpu *vcpu, const struct soft_call *call, uint64_t gva)
 {
     (void)gva;
-    return repeat(vcpu, call, false, ins_one);
+    return run(vcpu, call, STRING_ONES, ins_one);
 }
 
 int soft_insn_outs(struct hv_engine_vcpu *vcpu, const struct soft_call *call, uint64_t gva)
 {
     (void)gva;
-    return repeat(vcpu, call, false, outs_one);
+    return run(vcpu, call, STRING_ONES, outs_one);
 }
