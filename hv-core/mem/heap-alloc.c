@@ -97,32 +97,18 @@ static int take_ready_extent(struct hv_heap *heap, unsigned home, uint32_t *exte
     return *extent_out == HV_EXTENT_NIL ? -ENOMEM : hv_heap_make_ready(heap, *extent_out, was);
 }
 
-static int search_extent(struct hv_heap *heap, unsigned home, uint32_t *extent_out)
-{
-    int err = take_ready_extent(heap, home, extent_out);
-
-    while (err == -EAGAIN) {
-        struct hv_heap_search search;
-
-        hv_heap_search_begin(heap, &search);
-        err = take_ready_extent(heap, home, extent_out);
-        if (err != -EAGAIN) {
-            hv_heap_search_end(heap);
-        } else if (!hv_heap_search_again(heap, &search)) {
-            err = -ENOMEM;
-        }
-    }
-    return err;
-}
-
 int hv_heap_alloc_extent(struct hv_heap *heap, uint16_t owner, hv_mfn *first_out)
 {
+    struct hv_heap_search search = {0};
+    unsigned home = hv_heap_home(heap, owner);
     uint32_t extent;
     int err;
 
     hv_lock_check_wait(HV_RANK_FLUSH_WAIT, "allocation of an extent");
     *first_out = HV_MFN_NONE;
-    err = search_extent(heap, hv_heap_home(heap, owner), &extent);
+    do {
+        err = take_ready_extent(heap, home, &extent);
+    } while (hv_heap_search_on(heap, &search, &err));
     if (err) {
         return err;
     }
@@ -222,32 +208,18 @@ static int take_or_split(struct hv_heap *heap, unsigned home, hv_mfn *mfn_out, u
     return mfn_out->v != HV_MFN_NONE.v ? 0 : split_extent(heap, home, mfn_out);
 }
 
-static int search_frame(struct hv_heap *heap, unsigned home, hv_mfn *mfn_out, uint64_t *stamp_out)
-{
-    int err = take_or_split(heap, home, mfn_out, stamp_out);
-
-    while (err == -EAGAIN) {
-        struct hv_heap_search search;
-
-        hv_heap_search_begin(heap, &search);
-        err = take_or_split(heap, home, mfn_out, stamp_out);
-        if (err != -EAGAIN) {
-            hv_heap_search_end(heap);
-        } else if (!hv_heap_search_again(heap, &search)) {
-            err = -ENOMEM;
-        }
-    }
-    return err;
-}
-
 int hv_heap_alloc_frame(struct hv_heap *heap, uint16_t owner, hv_mfn *mfn_out)
 {
+    struct hv_heap_search search = {0};
+    unsigned home = hv_heap_home(heap, owner);
     struct hv_frame *frame;
     uint64_t stamp;
     int err;
 
     hv_lock_check_wait(HV_RANK_FLUSH_WAIT, "allocation of a frame");
-    err = search_frame(heap, hv_heap_home(heap, owner), mfn_out, &stamp);
+    do {
+        err = take_or_split(heap, home, mfn_out, &stamp);
+    } while (hv_heap_search_on(heap, &search, &err));
     if (err) {
         return err;
     }

@@ -16,7 +16,7 @@
  *   (3) `unclaimed` is the free frames less those claimed: it falls by a claim, rises by a free, and
  *       an allocation out of a claim leaves it alone;
  *   (4) who holds a claim finds memory: a search of all lists that found none is repeated while
- *       something came back since it began or is still moving (hv_heap_search_again());
+ *       something came back since it began or is still moving (hv_heap_search_on());
  *   (5) only MOVING extents are scrubbed, populated or returned, with no lock held.
  */
 #pragma once
@@ -101,22 +101,26 @@ void hv_heap_own_extent(struct hv_heap *heap, uint32_t extent);
 
 /**
  * A search of the lists, each under its own lock, can miss what moves from one to another, and what
- * another thread splits or returns is in none. Begin, search, and ask whether to search again.
+ * another thread splits or returns is in none. So it is repeated:
+ *
+ *     struct hv_heap_search search = {0};
+ *     do {
+ *         err = …;     -EAGAIN when no list has one
+ *     } while (hv_heap_search_on(heap, &search, &err));
  */
 struct hv_heap_search {
-    uint64_t returns;
+    bool listening; /* not in the first search, which mostly finds something */
     uint32_t ticket;
+    uint64_t returns;
 };
-void hv_heap_search_begin(struct hv_heap *heap, struct hv_heap_search *search);
-/** It found nothing. True to begin again, after a wait when that is needed; false: there is none. */
-HV_MUST_CHECK bool hv_heap_search_again(struct hv_heap *heap, const struct hv_heap_search *search);
-/** It found something. */
-void hv_heap_search_end(struct hv_heap *heap);
+/** False when it is over; an -EAGAIN that stays has become -ENOMEM then. May wait. */
+HV_MUST_CHECK bool hv_heap_search_on(struct hv_heap *heap, struct hv_heap_search *search,
+                                     int *err_inout);
 
 /** Something came into a list; before `unclaimed` rises. */
 static inline void hv_heap_note_return(struct hv_heap *heap)
 {
-    /* Pairs with hv_heap_search_again(). */
+    /* Pairs with hv_heap_search_on(). */
     hv_add_seq(&heap->returns, 1);
 }
 

@@ -193,7 +193,7 @@ uint32_t hv_heap_take_backed_extent(struct hv_heap *heap, unsigned home,
 
 static void moved(struct hv_heap *heap)
 {
-    /* Pairs with hv_heap_search_again(). */
+    /* Pairs with hv_heap_search_on(). */
     hv_sub_seq(&heap->moving, 1);
     hv_eventcount_signal(&heap->settled);
 }
@@ -215,13 +215,15 @@ void hv_heap_own_extent(struct hv_heap *heap, uint32_t extent)
     moved(heap);
 }
 
-void hv_heap_search_begin(struct hv_heap *heap, struct hv_heap_search *search)
+static void begin_search(struct hv_heap *heap, struct hv_heap_search *search)
 {
+    search->listening = true;
     search->ticket = hv_eventcount_listen(&heap->settled);
     search->returns = hv_load_seq(&heap->returns);
 }
 
-bool hv_heap_search_again(struct hv_heap *heap, const struct hv_heap_search *search)
+/* A search found nothing: can the next one? It is not listening any more. */
+static bool may_find(struct hv_heap *heap, const struct hv_heap_search *search)
 {
     /* In this order: what moved during the search came back before it stopped moving. */
     bool moving = hv_load_seq(&heap->moving) > 0;
@@ -235,9 +237,20 @@ bool hv_heap_search_again(struct hv_heap *heap, const struct hv_heap_search *sea
     return again;
 }
 
-void hv_heap_search_end(struct hv_heap *heap)
+bool hv_heap_search_on(struct hv_heap *heap, struct hv_heap_search *search, int *err_inout)
 {
-    hv_eventcount_cancel(&heap->settled);
+    if (*err_inout != -EAGAIN) {
+        if (search->listening) {
+            hv_eventcount_cancel(&heap->settled);
+        }
+        return false;
+    }
+    if (search->listening && !may_find(heap, search)) {
+        *err_inout = -ENOMEM;
+        return false;
+    }
+    begin_search(heap, search);
+    return true;
 }
 
 int hv_heap_claim(struct hv_heap *heap, uint64_t frames)
