@@ -77,6 +77,16 @@ static bool cr0_possible(const struct hv_cpu *cpu, uint64_t value)
     return true;
 }
 
+/* Read the PDPTEs again when PAE paging is, or will be, in use. */
+static int reload_pdptes(struct hv_cpu *cpu, const struct hv_access *access, uint64_t cr0,
+                         uint64_t cr3, uint64_t cr4, struct hv_fault *fault_out)
+{
+    if (!pae_paging(cr0, cr4, cpu->efer)) {
+        return 0;
+    }
+    return hv_walk_load_pdptes(access->ops->walk, access->context, cr3, cpu->pdpte, fault_out);
+}
+
 static int write_cr0(struct hv_cpu *cpu, const struct hv_access *access, uint64_t value,
                      struct hv_fault *fault_out)
 {
@@ -88,9 +98,8 @@ static int write_cr0(struct hv_cpu *cpu, const struct hv_access *access, uint64_
     }
     value = (value & CR0_WRITABLE) | HV_CR0_ET;
     changed = value ^ cpu->cr0;
-    if ((changed & reloading) && pae_paging(value, cpu->cr4, cpu->efer)) {
-        int result = hv_walk_load_pdptes(access->ops->walk, access->context, cpu->cr3, cpu->pdpte,
-                                         fault_out);
+    if (changed & reloading) {
+        int result = reload_pdptes(cpu, access, value, cpu->cr3, cpu->cr4, fault_out);
 
         if (result) {
             return result;
@@ -119,6 +128,7 @@ static int write_cr3(struct hv_cpu *cpu, const struct hv_access *access, uint64_
 {
     bool pcids = cpu->cr4 & HV_CR4_PCIDE;
     bool keep = pcids && (value & CR3_NO_FLUSH);
+    int result;
 
     if (pcids) {
         value &= ~CR3_NO_FLUSH;
@@ -130,13 +140,9 @@ static int write_cr3(struct hv_cpu *cpu, const struct hv_access *access, uint64_
     } else {
         value = (uint32_t)value;
     }
-    if (pae_paging(cpu->cr0, cpu->cr4, cpu->efer)) {
-        int result =
-            hv_walk_load_pdptes(access->ops->walk, access->context, value, cpu->pdpte, fault_out);
-
-        if (result) {
-            return result;
-        }
+    result = reload_pdptes(cpu, access, cpu->cr0, value, cpu->cr4, fault_out);
+    if (result) {
+        return result;
     }
 
     cpu->cr3 = value;
@@ -199,9 +205,8 @@ static int write_cr4(struct hv_cpu *cpu, const struct hv_access *access, uint64_
     if (!cr4_possible(cpu, value)) {
         return hv_fault_gp0(fault_out);
     }
-    if ((changed & reloading) && pae_paging(cpu->cr0, value, cpu->efer)) {
-        int result = hv_walk_load_pdptes(access->ops->walk, access->context, cpu->cr3, cpu->pdpte,
-                                         fault_out);
+    if (changed & reloading) {
+        int result = reload_pdptes(cpu, access, cpu->cr0, cpu->cr3, value, fault_out);
 
         if (result) {
             return result;
