@@ -152,32 +152,30 @@ static int far_operand(struct hv_engine_vcpu *vcpu, const struct soft_call *call
     return rc;
 }
 
-int soft_insn_jmpf(struct hv_engine_vcpu *vcpu, const struct soft_call *call, uint64_t gva)
+static int far_branch(struct hv_engine_vcpu *vcpu, const struct soft_call *call, uint64_t gva,
+                      int (*transfer)(struct hv_cpu *cpu, const struct hv_access *access,
+                                      uint16_t selector, uint64_t offset, unsigned operand_bytes,
+                                      uint64_t next_rip, struct hv_fault *fault_out))
 {
     uint16_t selector;
     uint64_t offset;
     int rc = far_operand(vcpu, call, gva, &selector, &offset);
 
     if (!rc) {
-        rc =
-            hv_transfer_far_jump(vcpu->cpu, &vcpu->access, selector, offset,
-                                 call->insn.operand_bytes, soft_next_rip(vcpu, call), &vcpu->fault);
+        rc = transfer(vcpu->cpu, &vcpu->access, selector, offset, call->insn.operand_bytes,
+                      soft_next_rip(vcpu, call), &vcpu->fault);
     }
     return soft_transferred(rc);
 }
 
+int soft_insn_jmpf(struct hv_engine_vcpu *vcpu, const struct soft_call *call, uint64_t gva)
+{
+    return far_branch(vcpu, call, gva, hv_transfer_far_jump);
+}
+
 int soft_insn_callf(struct hv_engine_vcpu *vcpu, const struct soft_call *call, uint64_t gva)
 {
-    uint16_t selector;
-    uint64_t offset;
-    int rc = far_operand(vcpu, call, gva, &selector, &offset);
-
-    if (!rc) {
-        rc =
-            hv_transfer_far_call(vcpu->cpu, &vcpu->access, selector, offset,
-                                 call->insn.operand_bytes, soft_next_rip(vcpu, call), &vcpu->fault);
-    }
-    return soft_transferred(rc);
+    return far_branch(vcpu, call, gva, hv_transfer_far_call);
 }
 
 int soft_insn_retf(struct hv_engine_vcpu *vcpu, const struct soft_call *call, uint64_t gva)
