@@ -52,6 +52,7 @@ struct hv_engine_vcpu_config {
     const struct hv_clock *clock;
     const struct hv_engine_io *io;
     void *io_context;
+    bool force_io_exit; /* debugging: leave with HV_EXIT_IO at every device access */
 };
 
 /* What an engine counts; single writer, relaxed readers. Names as in docs/stats.md. */

@@ -5,7 +5,9 @@
  * The table is filled before the first vCPU runs and never changes after, so accesses take no lock;
  * each device guards its own registers. An address nobody claims goes to the space's fallback, if
  * it has one; else it reads as all ones and ignores writes. An access that straddles two ranges is
- * split by bytes.
+ * split by bytes. The parts of one that is split are one access to the engine: when a later one is
+ * answered with -EAGAIN the earlier ones are made again. So a device whose answers come later
+ * decodes accesses of all widths.
  */
 #pragma once
 

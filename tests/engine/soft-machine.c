@@ -27,54 +27,51 @@ static void check(int rc, const char *what)
 
 /* ---- Devices and interrupts ------------------------------------------------------------------- */
 
-static int access_io(struct soft_machine *machine, uint64_t address, unsigned bytes)
+/* Reads are answered with io_value, stores replace it. */
+static int access_io(struct soft_machine *machine, struct soft_machine_io io, uint64_t *value)
 {
     if (machine->io_again > 0) {
         machine->io_again--;
         return -EAGAIN;
     }
-    machine->io_address = address;
-    machine->io_bytes = bytes;
+    if (machine->io_late && !machine->io_asked) {
+        machine->io_asked = true;
+        return -EAGAIN;
+    }
+    machine->io_asked = false;
+    *value = io.write ? io.value : machine->io_value;
+    io.value = *value;
+    machine->io_address = io.address;
+    machine->io_bytes = io.bytes;
+    machine->io_value = *value + machine->io_step;
+    if (machine->io_accesses < HV_ARRAY_LEN(machine->io)) {
+        machine->io[machine->io_accesses] = io;
+    }
     machine->io_accesses++;
     return 0;
 }
 
 static int pio_read(void *context, uint16_t port, unsigned bytes, uint64_t *value_out)
 {
-    struct soft_machine *machine = context;
-
-    *value_out = machine->io_value;
-    return access_io(machine, port, bytes);
+    return access_io(context,
+                     (struct soft_machine_io){.port = true, .address = port, .bytes = bytes},
+                     value_out);
 }
 
 static int pio_write(void *context, uint16_t port, unsigned bytes, uint64_t value)
 {
-    struct soft_machine *machine = context;
-    int rc = access_io(machine, port, bytes);
-
-    if (!rc) {
-        machine->io_value = value;
-    }
-    return rc;
+    return access_io(context, (struct soft_machine_io){true, true, port, value, bytes}, &value);
 }
 
 static int mmio_read(void *context, hv_gpa gpa, unsigned bytes, uint64_t *value_out)
 {
-    struct soft_machine *machine = context;
-
-    *value_out = machine->io_value;
-    return access_io(machine, gpa.v, bytes);
+    return access_io(context, (struct soft_machine_io){.address = gpa.v, .bytes = bytes},
+                     value_out);
 }
 
 static int mmio_write(void *context, hv_gpa gpa, unsigned bytes, uint64_t value)
 {
-    struct soft_machine *machine = context;
-    int rc = access_io(machine, gpa.v, bytes);
-
-    if (!rc) {
-        machine->io_value = value;
-    }
-    return rc;
+    return access_io(context, (struct soft_machine_io){false, true, gpa.v, value, bytes}, &value);
 }
 
 static const struct hv_engine_io machine_io = {

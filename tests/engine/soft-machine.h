@@ -20,6 +20,13 @@
 #define MACHINE_STACK    0x10000u
 #define MACHINE_CODE     0x20000u
 
+/* One access that a device saw. */
+struct soft_machine_io {
+    bool port, write;
+    uint64_t address, value;
+    unsigned bytes;
+};
+
 struct soft_machine {
     struct hv_arena *arena;
     struct hv_memory memory;
@@ -34,8 +41,12 @@ struct soft_machine {
     uint64_t io_address;
     unsigned io_bytes;
     uint64_t io_value;
+    uint64_t io_step; /* added to io_value by each access */
     unsigned io_accesses;
-    unsigned io_again; /* answer -EAGAIN this many times */
+    struct soft_machine_io io[300]; /* the first of them */
+    unsigned io_again;              /* answer -EAGAIN this many times */
+    bool io_late; /* answer each access only when it is asked for the second time */
+    bool io_asked;
     /* The interrupt that is pending: a vector, or -1. */
     int interrupt;
 };

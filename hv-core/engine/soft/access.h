@@ -96,11 +96,11 @@ HV_MUST_CHECK int soft_pio_write(struct hv_engine_vcpu *vcpu, uint16_t port, uns
 /** True while a restarted instruction has device accesses behind it: no event is delivered. */
 static inline bool soft_insn_pending(const struct hv_engine_vcpu *vcpu)
 {
-    return vcpu->replay.recorded != 0;
+    return vcpu->replay.recorded != 0 && !vcpu->replay.event;
 }
 
-/** After each instruction that may have come here, or iteration of a `rep`: it is committed, or has
- * faulted. */
+/** After each instruction that may have come here, or iteration of a `rep`: it is committed, or its
+ * exception delivered. */
 static inline void soft_insn_done(struct hv_engine_vcpu *vcpu)
 {
     vcpu->replay.recorded = 0;

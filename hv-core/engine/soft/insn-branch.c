@@ -5,6 +5,8 @@
  */
 #include "engine/soft/insn.h"
 
+#include "engine/soft/access.h"
+
 #include "cpu/event.h"
 #include "cpu/transfer.h"
 
@@ -35,8 +37,10 @@ static int near_target(struct hv_engine_vcpu *vcpu, const struct soft_call *call
     return rc ? rc : check_target(vcpu, call, target_out);
 }
 
+/* Done. The run loop cannot tell: what it looks up may be a pending instruction's block. */
 static int go(struct hv_engine_vcpu *vcpu, uint64_t target)
 {
+    soft_insn_done(vcpu);
     vcpu->cpu->rip = target;
     return SOFT_RESULT_LOOKUP;
 }

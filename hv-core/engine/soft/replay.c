@@ -9,9 +9,13 @@
  *     soft_insn_done()            the records belong to the past
  *
  * So a device sees each access of an instruction once and in order, however often the instruction
- * starts. The record holds eight; a ninth access is made but not recorded, so an instruction that
- * touches a device more than eight times (XSAVE to a device, PUSHA astride two of them) repeats
- * those beyond when it is left at the tenth.
+ * starts. A fault on the way does not end this: the delivery of the exception goes on recording,
+ * and when it is left the instruction starts anew, faults anew, and is followed by the rest.
+ *
+ * What starts anew may be something else: the guest's other vCPUs may have changed the code, its
+ * operands or its page tables meanwhile. A record is good for its own kind, address and size alone;
+ * at the first that is not, the rest is forgotten. A store is not made again for having another
+ * value: the device has seen it.
  */
 #include "engine/soft/access-private.h"
 
@@ -21,82 +25,100 @@ static int left_for_device(struct hv_engine_vcpu *vcpu)
     return soft_restart(vcpu);
 }
 
-static bool replayed(struct hv_engine_vcpu *vcpu, uint64_t *value_out)
+/* Was @access made already? Then access->value is filled. */
+static bool replayed(struct hv_engine_vcpu *vcpu, struct soft_replay_access *access)
 {
     struct soft_replay *replay = &vcpu->replay;
+    const struct soft_replay_access *made = &replay->access[replay->next];
 
     if (replay->next >= replay->recorded) {
         return false;
     }
-    *value_out = replay->value[replay->next++];
+    if (made->kind != access->kind || made->address != access->address ||
+        made->bytes != access->bytes) {
+        replay->recorded = replay->next;
+        return false;
+    }
+    access->value = made->value;
+    replay->next++;
     return true;
 }
 
-static int record(struct hv_engine_vcpu *vcpu, uint64_t value)
+static int record(struct hv_engine_vcpu *vcpu, const struct soft_replay_access *access)
 {
     struct soft_replay *replay = &vcpu->replay;
 
+    /* A chain of faults in the delivery of others, all through devices: it goes on without. */
     if (replay->recorded == SOFT_REPLAY_MAX) {
         return 0;
     }
-    replay->value[replay->recorded++] = value;
+    replay->access[replay->recorded++] = *access;
     replay->next = replay->recorded;
-    return vcpu->domain->force_io_exit ? left_for_device(vcpu) : 0;
+    return vcpu->force_io_exit ? left_for_device(vcpu) : 0;
 }
 
-/* What the device said, 0 when it has completed. */
-static int answered(struct hv_engine_vcpu *vcpu, int result, uint64_t value)
+static int ask(struct hv_engine_vcpu *vcpu, struct soft_replay_access *access)
 {
-    if (result == -EAGAIN) {
-        return left_for_device(vcpu);
+    const struct hv_engine_io *io = vcpu->io;
+    uint16_t port = (uint16_t)access->address;
+    hv_gpa gpa = {access->address};
+
+    switch ((enum soft_replay_kind)access->kind) {
+    case SOFT_REPLAY_PIO_READ:
+        return io->pio_read(vcpu->io_context, port, access->bytes, &access->value);
+    case SOFT_REPLAY_PIO_WRITE:
+        return io->pio_write(vcpu->io_context, port, access->bytes, access->value);
+    case SOFT_REPLAY_MMIO_READ:
+        return io->mmio_read(vcpu->io_context, gpa, access->bytes, &access->value);
+    case SOFT_REPLAY_MMIO_WRITE:
+        return io->mmio_write(vcpu->io_context, gpa, access->bytes, access->value);
     }
-    return result ? result : record(vcpu, value);
+    return 0;
+}
+
+static int make(struct hv_engine_vcpu *vcpu, struct soft_replay_access *access)
+{
+    int result;
+
+    if (replayed(vcpu, access)) {
+        return 0;
+    }
+    result = ask(vcpu, access);
+    access->value &= hv_bytes_mask(access->bytes);
+    if (result) {
+        return result == -EAGAIN ? left_for_device(vcpu) : result;
+    }
+    return record(vcpu, access);
+}
+
+static int read_device(struct hv_engine_vcpu *vcpu, enum soft_replay_kind kind, uint64_t address,
+                       unsigned bytes, uint64_t *value_out)
+{
+    struct soft_replay_access access = {
+        .address = address, .kind = (uint8_t)kind, .bytes = (uint8_t)bytes};
+    int result = make(vcpu, &access);
+
+    *value_out = result ? 0 : access.value;
+    return result;
+}
+
+static int write_device(struct hv_engine_vcpu *vcpu, enum soft_replay_kind kind, uint64_t address,
+                        unsigned bytes, uint64_t value)
+{
+    struct soft_replay_access access = {
+        .address = address, .value = value, .kind = (uint8_t)kind, .bytes = (uint8_t)bytes};
+
+    return make(vcpu, &access);
 }
 
 int soft_pio_read(struct hv_engine_vcpu *vcpu, uint16_t port, unsigned bytes, uint64_t *value_out)
 {
-    int result;
-
-    *value_out = 0;
-    if (replayed(vcpu, value_out)) {
-        return 0;
-    }
-    result = vcpu->io->pio_read(vcpu->io_context, port, bytes, value_out);
-    *value_out &= hv_bytes_mask(bytes);
-    return answered(vcpu, result, *value_out);
+    return read_device(vcpu, SOFT_REPLAY_PIO_READ, port, bytes, value_out);
 }
 
 int soft_pio_write(struct hv_engine_vcpu *vcpu, uint16_t port, unsigned bytes, uint64_t value)
 {
-    uint64_t ignored;
-
-    if (replayed(vcpu, &ignored)) {
-        return 0;
-    }
-    return answered(vcpu, vcpu->io->pio_write(vcpu->io_context, port, bytes, value), 0);
-}
-
-static int mmio_read(struct hv_engine_vcpu *vcpu, hv_gpa gpa, unsigned bytes, uint64_t *value_out)
-{
-    int result;
-
-    *value_out = 0;
-    if (replayed(vcpu, value_out)) {
-        return 0;
-    }
-    result = vcpu->io->mmio_read(vcpu->io_context, gpa, bytes, value_out);
-    *value_out &= hv_bytes_mask(bytes);
-    return answered(vcpu, result, *value_out);
-}
-
-static int mmio_write(struct hv_engine_vcpu *vcpu, hv_gpa gpa, unsigned bytes, uint64_t value)
-{
-    uint64_t ignored;
-
-    if (replayed(vcpu, &ignored)) {
-        return 0;
-    }
-    return answered(vcpu, vcpu->io->mmio_write(vcpu->io_context, gpa, bytes, value), 0);
+    return write_device(vcpu, SOFT_REPLAY_PIO_WRITE, port, bytes, value);
 }
 
 /* The largest naturally aligned power of two that starts here. */
@@ -115,7 +137,7 @@ int soft_device_read(struct hv_engine_vcpu *vcpu, hv_gpa gpa, unsigned bytes, vo
     while (bytes) {
         unsigned width = bus_width(gpa, bytes);
         uint64_t value;
-        int result = mmio_read(vcpu, gpa, width, &value);
+        int result = read_device(vcpu, SOFT_REPLAY_MMIO_READ, gpa.v, width, &value);
 
         if (result) {
             return result;
@@ -132,7 +154,8 @@ int soft_device_write(struct hv_engine_vcpu *vcpu, hv_gpa gpa, unsigned bytes, c
 {
     while (bytes) {
         unsigned width = bus_width(gpa, bytes);
-        int result = mmio_write(vcpu, gpa, width, hv_load_le(from, width));
+        int result =
+            write_device(vcpu, SOFT_REPLAY_MMIO_WRITE, gpa.v, width, hv_load_le(from, width));
 
         if (result) {
             return result;

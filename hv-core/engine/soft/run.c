@@ -81,54 +81,76 @@ static enum verdict settle_activity(struct hv_engine_vcpu *vcpu, struct hv_exit 
     }
 }
 
-/*
- * An interrupt, if one is due; then what the vCPU is up to. An instruction that has talked to a
- * device is finished first (D9).
- */
-static enum verdict deliver_events(struct hv_engine_vcpu *vcpu, struct hv_exit *exit)
+static void finish_delivery(struct hv_engine_vcpu *vcpu)
 {
-    int rc = soft_insn_pending(vcpu) ? 0 : hv_event_poll(vcpu->cpu, &vcpu->access);
+    soft_insn_done(vcpu);
+    soft_jump_refresh(vcpu);
+}
 
+/* A fault has been delivered, or is found again when the instruction starts anew: what it and the
+ * delivery recorded stands until then. */
+static enum verdict settle_fault(struct hv_engine_vcpu *vcpu, int rc, struct hv_exit *exit)
+{
     if (rc < 0) {
         return stop_error(vcpu, exit, rc);
     }
-    if (rc > 0) {
-        soft_jump_refresh(vcpu);
-    }
+    finish_delivery(vcpu);
     return settle_activity(vcpu, exit);
 }
 
 static enum verdict deliver_exception(struct hv_engine_vcpu *vcpu, struct hv_exit *exit)
 {
     struct hv_fault fault = vcpu->fault;
-    int rc;
 
-    soft_insn_done(vcpu);
-    rc = hv_event_exception(vcpu->cpu, &vcpu->access, &fault);
-    soft_insn_done(vcpu);
-    if (rc < 0) {
-        /* The instruction faults again. */
-        return stop_error(vcpu, exit, rc);
-    }
-    soft_jump_refresh(vcpu);
-    return settle_activity(vcpu, exit);
+    return settle_fault(vcpu, hv_event_exception(vcpu->cpu, &vcpu->access, &fault), exit);
 }
 
 /* #DB as a trap, or as the fault of a code breakpoint: RF is not set in its frame (SDM 3A 17.3.1). */
-static enum verdict deliver_debug(struct hv_engine_vcpu *vcpu, uint64_t dr6, struct hv_exit *exit)
+static int raise_debug(struct hv_engine_vcpu *vcpu, uint64_t dr6)
 {
     struct hv_cpu *cpu = vcpu->cpu;
-    int rc;
 
     /* Bits 3:0 are those of this exception; the others are the guest's to clear. */
     cpu->dr[6] = (cpu->dr[6] & ~UINT64_C(0xf)) | dr6;
-    rc = hv_event_deliver(cpu, &vcpu->access, HV_EVENT_EXCEPTION, HV_VECTOR_DB, false, 0, cpu->rip,
-                          &vcpu->fault);
-    if (rc < 0) {
-        return stop_error(vcpu, exit, rc);
+    return hv_event_deliver(cpu, &vcpu->access, HV_EVENT_EXCEPTION, HV_VECTOR_DB, false, 0,
+                            cpu->rip, &vcpu->fault);
+}
+
+/*
+ * The #DB behind the last instruction, then an NMI or interrupt if one is due. The former is found
+ * nowhere else; the latter stay where they are until they are delivered. An instruction that has
+ * talked to a device is finished first (D9).
+ */
+static int deliver_due(struct hv_engine_vcpu *vcpu)
+{
+    int rc;
+
+    if (HV_UNLIKELY(vcpu->trap)) {
+        rc = raise_debug(vcpu, vcpu->trap);
+        if (rc < 0) {
+            return rc;
+        }
+        vcpu->trap = 0;
+        finish_delivery(vcpu);
     }
-    soft_jump_refresh(vcpu);
-    return settle_activity(vcpu, exit);
+    if (soft_insn_pending(vcpu)) {
+        return 0;
+    }
+    rc = hv_event_poll(vcpu->cpu, &vcpu->access);
+    if (rc > 0) {
+        finish_delivery(vcpu);
+    }
+    return rc;
+}
+
+/* What is due, then what the vCPU is up to. */
+static enum verdict deliver_events(struct hv_engine_vcpu *vcpu, struct hv_exit *exit)
+{
+    int rc = deliver_due(vcpu);
+
+    /* Left half way: it goes on before any instruction. */
+    vcpu->replay.event = rc < 0 && vcpu->replay.recorded != 0;
+    return rc < 0 ? stop_error(vcpu, exit, rc) : settle_activity(vcpu, exit);
 }
 
 /* ---- Doorbell --------------------------------------------------------------------------------- */
@@ -295,8 +317,8 @@ static bool must_step(const struct hv_engine_vcpu *vcpu)
 {
     struct hv_cpu *cpu = vcpu->cpu;
 
-    return (cpu->rflags & HV_RFLAGS_TF) || (cpu->dr[7] & 0xff) != 0 || soft_insn_pending(vcpu) ||
-           shadow_matters(cpu);
+    return (cpu->rflags & HV_RFLAGS_TF) || (cpu->dr[7] & 0xff) != 0 || vcpu->replay.recorded != 0 ||
+           vcpu->trap || shadow_matters(cpu);
 }
 
 /* Has the step done its instruction (or one iteration of a repeated one)? */
@@ -331,7 +353,7 @@ static int run_step(struct hv_engine_vcpu *vcpu)
 /* After an instruction: #DB for the step and for data breakpoints, in one. The single-step trap is
  * that of TF as it was before the instruction; MOV SS holds both off, and an event that the
  * instruction delivered cancels the former (SDM 3B 17.3.1.4). */
-static enum verdict trap_after(struct hv_engine_vcpu *vcpu, bool stepping, struct hv_exit *exit)
+static void note_trap(struct hv_engine_vcpu *vcpu, bool stepping)
 {
     struct hv_cpu *cpu = vcpu->cpu;
     uint64_t dr6 = vcpu->watch_hits;
@@ -340,11 +362,11 @@ static enum verdict trap_after(struct hv_engine_vcpu *vcpu, bool stepping, struc
         dr6 |= HV_DR6_BS;
     }
     if (!dr6 || cpu->mov_ss_shadow) {
-        return VERDICT_GO_ON;
+        return;
     }
     vcpu->watch_hits = 0;
+    vcpu->trap = dr6;
     cpu->activity = HV_ACTIVITY_RUNNING;
-    return deliver_debug(vcpu, dr6, exit);
 }
 
 /* One instruction with all that may come before and after it. */
@@ -357,11 +379,13 @@ static enum verdict step(struct hv_engine_vcpu *vcpu, struct hv_exit *exit)
     uint64_t hit = resume || mov_ss_shadow ? 0 : breakpoints_hit(cpu);
     uint8_t watch_hits = vcpu->watch_hits;
     int64_t left = vcpu->insns_left;
-    enum verdict verdict;
     int rc;
 
+    if (HV_UNLIKELY(vcpu->trap || vcpu->replay.event)) {
+        return deliver_events(vcpu, exit);
+    }
     if (hit) {
-        return deliver_debug(vcpu, hit, exit);
+        return settle_fault(vcpu, raise_debug(vcpu, hit), exit);
     }
     cpu->sti_shadow = false;
     cpu->mov_ss_shadow = false;
@@ -385,8 +409,8 @@ static enum verdict step(struct hv_engine_vcpu *vcpu, struct hv_exit *exit)
         cpu->rflags &= ~resume;
     }
     soft_jump_refresh(vcpu);
-    verdict = trap_after(vcpu, stepping, exit);
-    return verdict == VERDICT_GO_ON ? deliver_events(vcpu, exit) : verdict;
+    note_trap(vcpu, stepping);
+    return deliver_events(vcpu, exit);
 }
 
 /*

@@ -80,6 +80,7 @@ static void vcpu_configure(struct hv_engine_vcpu *vcpu, struct hv_engine_domain 
     vcpu->clock = config->clock;
     vcpu->io = config->io;
     vcpu->io_context = config->io_context;
+    vcpu->force_io_exit = config->force_io_exit;
     vcpu->index = config->index;
     vcpu->access = (struct hv_access){.ops = &soft_access_ops, .context = vcpu};
 }
@@ -116,6 +117,8 @@ static void state_changed(struct hv_engine_vcpu *vcpu)
 {
     soft_tlb_flush_all(vcpu);
     soft_insn_done(vcpu);
+    vcpu->replay.event = false;
+    vcpu->trap = 0;
 }
 
 static void revoke_code(struct hv_engine_domain *domain, hv_gfn gfn)

@@ -35,16 +35,31 @@ struct hv_engine_domain {
     struct soft_code *code;
     struct soft_thunks *thunks;
     struct soft_exclusive exclusive;
-    /* Debug: every device access leaves the engine once (D9). */
-    bool force_io_exit;
 };
 
-/* Device accesses of the present instruction, done already: replay.c (D9). */
-#define SOFT_REPLAY_MAX 8
+/*
+ * Device accesses of the present instruction, done already: replay.c (D9). Room for those of any
+ * instruction: the most are made by ENTER with 31 levels (248, of a stack at odd addresses) and
+ * XSAVE (208).
+ */
+#define SOFT_REPLAY_MAX 256
+enum soft_replay_kind {
+    SOFT_REPLAY_PIO_READ,
+    SOFT_REPLAY_PIO_WRITE,
+    SOFT_REPLAY_MMIO_READ,
+    SOFT_REPLAY_MMIO_WRITE,
+};
+struct soft_replay_access {
+    uint64_t address;
+    uint64_t value; /* of a read */
+    uint8_t kind;   /* enum soft_replay_kind */
+    uint8_t bytes;
+};
 struct soft_replay {
     unsigned recorded;
-    unsigned next; /* < recorded: the instruction was restarted and is given value[next] */
-    uint64_t value[SOFT_REPLAY_MAX];
+    unsigned next; /* < recorded: the instruction was restarted and is given access[next] */
+    bool event;    /* they were made by the delivery of an event, not by the instruction */
+    struct soft_replay_access access[SOFT_REPLAY_MAX];
 };
 
 /* What a piece of an access inside one page touches. */
@@ -98,6 +113,7 @@ struct hv_engine_vcpu {
     bool leave_block;   /* a store hit the domain's code: the running block may be stale */
     bool no_trap;       /* single-stepping: the instruction itself delivered an event */
     uint8_t watch_hits; /* data breakpoints met and not yet reported: DR6 bits 3:0 */
+    uint64_t trap;      /* DR6 bits of a #DB behind the last instruction, to be delivered next */
 
     struct hv_fault fault;
     struct hv_exit stop; /* what SOFT_RESULT_STOP asks for */
@@ -122,6 +138,7 @@ struct hv_engine_vcpu {
     const struct hv_clock *clock;
     const struct hv_engine_io *io;
     void *io_context;
+    bool force_io_exit; /* debugging: every device access leaves the engine once (D9) */
     unsigned index;
     struct hv_access access; /* the table of access.c over this vCPU */
     struct hv_engine_counters counters;

@@ -439,5 +439,117 @@ snippet_\name\()_end:
     hlt
     done strings_16
 
+    /* ---- Device accesses --------------------------------------------------------------------- */
+    .code64
+
+    snippet device_strings
+    mov ecx, 5
+    rep insb
+    mov ecx, 4
+    rep outsw
+    mov ecx, 3
+    rep movsd
+    mov eax, 0x11223344
+    mov ecx, 3
+    rep stosd
+    mov ecx, 2
+    rep lodsq
+    mov ecx, 9
+    repne scasb
+    mov ecx, 4
+    repe cmpsb
+    hlt
+    done device_strings
+
+    snippet device_modify
+    add [rsi], eax
+    adc word ptr [rsi + 3], 0x55
+    lock xadd [rsi], rax
+    lock cmpxchg [rsi], rcx
+    xchg [rsi + 5], rbx
+    not byte ptr [rsi]
+    lock bts dword ptr [rsi], ecx
+    push qword ptr [rsi]
+    pop rdx
+    shl dword ptr [rsi], 3
+    mov [rsi + 16], rdx
+    cmp edx, [rsi]
+    sete [rsi]
+    hlt
+    done device_modify
+
+    snippet device_crossing
+    mov rax, [rsi - 3]
+    mov [rsi - 5], rax
+    add [rsi - 1], ax
+    movups xmm0, [rsi - 7]
+    movups [rsi - 9], xmm0
+    mov edx, 0x3f8
+    in eax, dx
+    hlt
+    done device_crossing
+
+    snippet device_xsave
+    fxsave [rsi]
+    fxrstor [rsi]
+    xor edx, edx
+    mov eax, 3
+    xsave [rsi]
+    hlt
+    done device_xsave
+
+    snippet device_push
+    push qword ptr [rsi]
+    hlt
+    done device_push
+
+    snippet device_divide
+    div dword ptr [rsi]
+    hlt
+    done device_divide
+
+    snippet device_read
+    mov eax, [rsi]
+    mov ebx, [rsi + 8]
+    hlt
+    done device_read
+
+    snippet device_bad
+    ud2
+    done device_bad
+
+    snippet device_sti
+    sti
+    nop
+    nop
+    hlt
+    done device_sti
+
+    snippet device_gather
+    vpgatherqq ymm2, [rsi + ymm4], ymm3
+    hlt
+    done device_gather
+
+    .code32
+
+    snippet device_frames
+    pusha
+    popa
+    enter 0, 31
+    leave
+    hlt
+    done device_frames
+
+    /* A branch of 16 bits has no handler, but a function. */
+    snippet device_jump
+    jmp word ptr [esi]
+    done device_jump
+
+    snippet device_again
+    mov cx, [esi]
+    mov ebx, [esi]
+    hlt
+    done device_again
+
     .code64
     .section .note.GNU-stack, "", @progbits
