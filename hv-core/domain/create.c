@@ -124,6 +124,7 @@ static int make_vcpus(struct hv_domain *domain, const struct hv_domain_config *c
             .clock = &domain->core->clock,
             .io = &hv_domain_engine_io,
             .io_context = vcpu,
+            .force_io_exit = config->flags & HV_DOMAIN_FORCE_IO_EXIT,
         };
 
         hv_vcpu_init(vcpu, domain, i);

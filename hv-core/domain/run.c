@@ -71,7 +71,10 @@ static bool apply_startup(struct hv_vcpu *vcpu)
     if (bits & HV_VCPU_STARTUP_SIPI) {
         hv_cpu_take_sipi(&vcpu->cpu, (uint8_t)(bits & HV_VCPU_STARTUP_VECTOR));
     }
-    vcpu->domain->ops->state_changed(vcpu->engine);
+    /* Not for an NMI: it waits until an instruction that has talked to a device is done (D9). */
+    if (bits & (HV_VCPU_STARTUP_INIT | HV_VCPU_STARTUP_SIPI)) {
+        vcpu->domain->ops->state_changed(vcpu->engine);
+    }
     return again;
 }
 

@@ -19,7 +19,7 @@
 /* What stands on the command line, before it is checked. */
 typedef struct {
     char *kernel, *initrd, *append, *memory, *vcpus, *workers, *engine, *serial, *timeout,
-        *on_reboot, *stats;
+        *on_reboot, *stats, *debug;
     gboolean testdev;
 } Given;
 
@@ -36,6 +36,7 @@ static void given_clear(Given *given)
     g_free(given->timeout);
     g_free(given->on_reboot);
     g_free(given->stats);
+    g_free(given->debug);
 }
 
 static gboolean refuse(GError **error, const char *format, ...) G_GNUC_PRINTF(2, 3);
@@ -167,6 +168,15 @@ static gboolean take_stats(LodgeRunOptions *options, const char *text, GError **
     return TRUE;
 }
 
+static gboolean take_debug(LodgeRunOptions *options, const char *text, GError **error)
+{
+    if (text && strcmp(text, "force-io-exit") != 0) {
+        return refuse(error, _("--debug %s: expected force-io-exit"), text);
+    }
+    options->force_io_exit = text != NULL;
+    return TRUE;
+}
+
 static gboolean check(LodgeRunOptions *options, Given *given, GError **error)
 {
     if (!given->kernel) {
@@ -182,7 +192,7 @@ static gboolean check(LodgeRunOptions *options, Given *given, GError **error)
            take_serial(options, given->serial, error) &&
            take_timeout(options, given->timeout, error) &&
            take_on_reboot(options, given->on_reboot, error) &&
-           take_stats(options, given->stats, error);
+           take_stats(options, given->stats, error) && take_debug(options, given->debug, error);
 }
 
 static GOptionContext *make_context(Given *given)
@@ -212,6 +222,8 @@ static GOptionContext *make_context(Given *given)
          N_("add the test devices of kvm-unit-tests"), NULL},
         {"stats", 0, 0, G_OPTION_ARG_STRING, &given->stats,
          N_("print all statistics at exit, on stderr or into a file"), N_("json[:FILE]")},
+        {"debug", 0, 0, G_OPTION_ARG_STRING, &given->debug,
+         N_("debugging: let every device access leave the engine"), N_("force-io-exit")},
         {NULL},
     };
     GOptionContext *context = g_option_context_new(NULL);

@@ -19,6 +19,7 @@ typedef struct {
     gdouble timeout_s; /* 0: none */
     gboolean restart;  /* on a guest's reboot */
     gboolean testdev;
+    gboolean force_io_exit; /* debugging */
     gboolean stats;
     char *stats_path; /* NULL: stderr */
 } LodgeRunOptions;

@@ -39,7 +39,8 @@ struct hv_console_ops {
 };
 
 enum hv_domain_flag {
-    HV_DOMAIN_TESTDEV = 1u << 0, /* fw_cfg, isa-debug-exit, pc-testdev ports */
+    HV_DOMAIN_TESTDEV = 1u << 0,       /* fw_cfg, isa-debug-exit, pc-testdev ports */
+    HV_DOMAIN_FORCE_IO_EXIT = 1u << 1, /* debugging: every device access leaves the engine */
 };
 
 struct hv_domain_config {

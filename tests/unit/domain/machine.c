@@ -30,7 +30,7 @@ static bool good(int rc, const char *what)
     return rc == 0;
 }
 
-static bool make(struct machine *machine, unsigned vcpus, unsigned workers)
+static bool make(struct machine *machine, unsigned vcpus, unsigned workers, unsigned flags)
 {
     const struct hv_core_config core = {.workers = workers, .memory_bytes = 2 * MACHINE_BYTES};
     const struct hv_domain_config domain = {
@@ -38,7 +38,7 @@ static bool make(struct machine *machine, unsigned vcpus, unsigned workers)
         .engine = "soft",
         .memory_bytes = MACHINE_BYTES,
         .vcpus = vcpus,
-        .flags = HV_DOMAIN_TESTDEV,
+        .flags = HV_DOMAIN_TESTDEV | flags,
         .console = &console_ops,
         .console_context = machine,
     };
@@ -51,12 +51,17 @@ static bool make(struct machine *machine, unsigned vcpus, unsigned workers)
 
 bool machine_make(struct machine *machine, unsigned vcpus)
 {
-    return make(machine, vcpus, sysconf(_SC_NPROCESSORS_ONLN) > 1 ? 2 : 1);
+    return machine_make_with(machine, vcpus, 0);
+}
+
+bool machine_make_with(struct machine *machine, unsigned vcpus, unsigned flags)
+{
+    return make(machine, vcpus, sysconf(_SC_NPROCESSORS_ONLN) > 1 ? 2 : 1, flags);
 }
 
 bool machine_make_on_one(struct machine *machine, unsigned vcpus)
 {
-    return make(machine, vcpus, 1);
+    return make(machine, vcpus, 1, 0);
 }
 
 void machine_unmake(struct machine *machine)

@@ -19,6 +19,8 @@ struct machine {
 
 /** A core of two workers, or as many as the host has CPUs, with a paused domain of @vcpus. */
 bool machine_make(struct machine *machine, unsigned vcpus);
+/** The same, with more of enum hv_domain_flag. */
+bool machine_make_with(struct machine *machine, unsigned vcpus, unsigned flags);
 /** The same, all on one worker. */
 bool machine_make_on_one(struct machine *machine, unsigned vcpus);
 void machine_unmake(struct machine *machine);

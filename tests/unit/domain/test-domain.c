@@ -230,6 +230,22 @@ static void test_console(void)
     machine_unmake(&machine);
 }
 
+/* With the debug switch each access leaves the engine, and the port still sees each once. */
+static void test_force_io_exit(void)
+{
+    struct hv_domain_status status;
+    struct machine machine;
+
+    TAP_OK(machine_make_with(&machine, 1, HV_DOMAIN_FORCE_IO_EXIT));
+    TAP_OK(machine_run(&machine, code_console, sizeof(code_console), &status));
+    TAP_EQ(status.end, HV_DOMAIN_END_DEBUG_EXIT);
+    TAP_EQ(machine.console_bytes, 2);
+    TAP_OK(memcmp(machine.console, "ok", 2) == 0);
+    TAP_EQ(hv_domain_reset(machine.domain), 0); /* the vCPU is out, and has booked its exits */
+    TAP_EQ(stat(&machine, "engine.exits.io"), 3);
+    machine_unmake(&machine);
+}
+
 static uint32_t counted(struct machine *machine)
 {
     uint32_t value = 0;
@@ -386,6 +402,7 @@ int main(int argc, char **argv)
         {"domain.pause-loop", test_pause_loop},
         {"domain.crash-report", test_crash_report},
         {"domain.console", test_console},
+        {"domain.force-io-exit", test_force_io_exit},
         {"domain.pause", test_pause},
         {"domain.reset", test_reset},
         {"domain.destroy-running", test_destroy_running},
