@@ -48,6 +48,9 @@ static int access_io(struct soft_machine *machine, struct soft_machine_io io, ui
         machine->io[machine->io_accesses] = io;
     }
     machine->io_accesses++;
+    if (machine->io_accesses == machine->io_rings) {
+        hv_doorbell_ring(&machine->bell, HV_REQUEST_STOP);
+    }
     return 0;
 }
 

@@ -47,6 +47,7 @@ struct soft_machine {
     unsigned io_again;              /* answer -EAGAIN this many times */
     bool io_late; /* answer each access only when it is asked for the second time */
     bool io_asked;
+    unsigned io_rings; /* which access rings the vCPU's bell; 0: none */
     /* The interrupt that is pending: a vector, or -1. */
     int interrupt;
 };

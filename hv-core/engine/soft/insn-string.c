@@ -4,8 +4,8 @@
  * `rep` of the same element size; the others go element by element.
  *
  * A repeated instruction is interruptible: registers say how far it came, and it leaves to the run
- * loop with RIP still on itself when the doorbell rings, after a bounded number of elements, or when
- * a store hit code. With TF set each iteration is a step (SDM 2, REP; SDM 3A 17.3.1.4).
+ * loop with RIP still on itself when the doorbell rings, after a bounded amount of work, or when a
+ * store hit code. With TF set each iteration is a step (SDM 2, REP; SDM 3A 17.3.1.4).
  */
 #include "engine/soft/insn.h"
 
@@ -13,8 +13,13 @@
 #include "engine/soft/io.h"
 #include "engine/soft/ram.h"
 
-/* Elements after which a repeated instruction looks at the doorbell: at most 2 MiB of them. */
-#define ELEMENTS_AT_ONCE (UINT64_C(1) << 18)
+/*
+ * Work after which a repeated instruction leaves to the run loop, which looks at the budget: 2^18
+ * elements of memory, at most 2 MiB, or 2^12 that went to a device. The doorbell is looked at after
+ * each step.
+ */
+#define WORK_AT_ONCE (UINT64_C(1) << 18)
+#define DEVICE_WORK  64u
 
 struct string {
     struct hv_engine_vcpu *vcpu;
@@ -27,7 +32,7 @@ struct string {
     bool flat; /* offsets are linear addresses but for FS and GS */
     enum hv_seg source;
     uint64_t step; /* elements: the most for the next step, which says how many it did */
-    uint64_t done; /* elements, since the instruction was entered */
+    uint64_t work; /* since the instruction was entered */
 };
 
 static struct string string_of(struct hv_engine_vcpu *vcpu, const struct soft_call *call)
@@ -77,9 +82,9 @@ static void advance(const struct string *s, enum hv_reg reg, uint64_t elements)
 
 static void count_down(struct string *s, uint64_t elements)
 {
+    s->work += soft_insn_pending(s->vcpu) ? elements * DEVICE_WORK : elements;
     /* Each iteration is an instruction to devices. */
     soft_insn_done(s->vcpu);
-    s->done += elements;
     if (s->repeated) {
         soft_set(s->cpu, HV_REG_RCX * 8u, s->address_bytes, s->cpu->slot[HV_REG_RCX] - elements);
     }
@@ -88,7 +93,7 @@ static void count_down(struct string *s, uint64_t elements)
 /* After some elements: go on, or leave with the rest still to do. */
 static bool must_pause(const struct string *s)
 {
-    return s->vcpu->leave_block || s->vcpu->watch_hits || s->done >= ELEMENTS_AT_ONCE ||
+    return s->vcpu->leave_block || s->vcpu->watch_hits || s->work >= WORK_AT_ONCE ||
            (s->cpu->rflags & HV_RFLAGS_TF) || hv_load_relaxed(&s->vcpu->bell->exit_request) != 0;
 }
 
@@ -384,7 +389,7 @@ static inline int run(struct hv_engine_vcpu *vcpu, const struct soft_call *call,
     for (uint64_t count = count_of(&s); count > 0; count -= s.step) {
         int rc;
 
-        if (s.done && must_pause(&s)) {
+        if (s.work && must_pause(&s)) {
             return SOFT_RESULT_LOOKUP;
         }
         s.step = many ? count : 1;

@@ -111,6 +111,12 @@ snippet_\name\()_end:
     hlt
     done ins
 
+    snippet ins_long
+    mov ecx, 1000000
+    rep insb
+    hlt
+    done ins_long
+
     snippet hypercall
     mov eax, 5
     vmcall

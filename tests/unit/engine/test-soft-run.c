@@ -15,6 +15,7 @@ SNIPPET(breakpoint);
 SNIPPET(watch);
 SNIPPET(port);
 SNIPPET(ins);
+SNIPPET(ins_long);
 SNIPPET(hypercall);
 SNIPPET(forever);
 SNIPPET(pauses);
@@ -242,6 +243,40 @@ static void test_ins_again(void)
     soft_machine_destroy(machine);
 }
 
+/* However long it is, it does a bounded part between two looks at the budget; a device's elements
+ * are dearer than memory's. */
+static void test_ins_budget(void)
+{
+    struct soft_machine *machine = MACHINE_64(ins_long);
+
+    set_reg(machine, HV_REG_RDI, 0x100000);
+    TAP_EQ(soft_machine_run(machine, 2).kind, HV_EXIT_DEADLINE);
+    TAP_OK(machine->io_accesses > 0 && machine->io_accesses <= 4096);
+    TAP_EQ(reg(machine, HV_REG_RCX), 1000000 - machine->io_accesses);
+    TAP_EQ(reg(machine, HV_REG_RDI), 0x100000 + machine->io_accesses);
+    TAP_EQ(machine->cpu.rip, MACHINE_CODE + 5);
+    TAP_EQ(soft_machine_run(machine, 0).kind, HV_EXIT_HLT);
+    TAP_EQ(machine->io_accesses, 1000000);
+    soft_machine_destroy(machine);
+}
+
+/* The doorbell ends it at the element at which it rings. */
+static void test_ins_doorbell(void)
+{
+    struct soft_machine *machine = MACHINE_64(ins_long);
+    struct hv_exit exit;
+
+    set_reg(machine, HV_REG_RDI, 0x100000);
+    machine->io_rings = 777;
+    hv_engine_run(&hv_engine_soft, machine->vcpu, HV_NS_NEVER, 0, &exit);
+    TAP_EQ(exit.kind, HV_EXIT_PREEMPT);
+    TAP_EQ(machine->io_accesses, 777);
+    TAP_EQ(reg(machine, HV_REG_RCX), 1000000 - 777);
+    TAP_EQ(soft_machine_run(machine, 0).kind, HV_EXIT_HLT);
+    TAP_EQ(machine->io_accesses, 1000000);
+    soft_machine_destroy(machine);
+}
+
 static void test_hypercall(void)
 {
     struct soft_machine *machine = MACHINE_64(hypercall);
@@ -306,6 +341,8 @@ int main(int argc, char **argv)
         {"engine.run.data_breakpoint", test_data_breakpoint},
         {"engine.run.port_again", test_port_again},
         {"engine.run.ins_again", test_ins_again},
+        {"engine.run.ins_budget", test_ins_budget},
+        {"engine.run.ins_doorbell", test_ins_doorbell},
         {"engine.run.hypercall", test_hypercall},
         {"engine.run.pauses", test_pauses},
         {"engine.run.triple_fault", test_triple_fault},
