@@ -87,18 +87,25 @@ static int store_mxcsr(struct hv_engine_vcpu *vcpu, bool vex, uint64_t gva)
     return soft_write_bytes(vcpu, gva, &value, sizeof(value));
 }
 
+/* FXSAVE and FXRSTOR, before the access. */
+static int check_fxsave(struct hv_engine_vcpu *vcpu, uint64_t gva)
+{
+    int rc = soft_fp_check(vcpu, SOFT_THUNK_FP_X87);
+
+    if (rc == 0 && (gva & 15)) {
+        rc = soft_fault(vcpu, HV_VECTOR_GP);
+    }
+    return rc;
+}
+
 static int fxsave(struct hv_engine_vcpu *vcpu, bool wide, uint64_t gva)
 {
     unsigned registers = soft_x_registers(vcpu->cpu);
     uint8_t image[FXSAVE_BYTES] = {0};
-    int rc;
+    int rc = check_fxsave(vcpu, gva);
 
-    rc = soft_fp_check(vcpu, SOFT_THUNK_FP_X87);
     if (rc != 0) {
         return rc;
-    }
-    if (gva & 15) {
-        return soft_fault(vcpu, HV_VECTOR_GP);
     }
     soft_fpu_spill(vcpu);
     soft_mxcsr_sync(vcpu);
@@ -114,16 +121,11 @@ static int fxrstor(struct hv_engine_vcpu *vcpu, bool wide, uint64_t gva)
 {
     uint8_t image[FXSAVE_BYTES];
     uint32_t mxcsr;
-    int rc;
+    int rc = check_fxsave(vcpu, gva);
 
-    rc = soft_fp_check(vcpu, SOFT_THUNK_FP_X87);
-    if (rc != 0) {
-        return rc;
+    if (rc == 0) {
+        rc = soft_read_bytes(vcpu, gva, image, sizeof(image));
     }
-    if (gva & 15) {
-        return soft_fault(vcpu, HV_VECTOR_GP);
-    }
-    rc = soft_read_bytes(vcpu, gva, image, sizeof(image));
     if (rc != 0) {
         return rc;
     }
