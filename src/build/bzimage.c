@@ -163,15 +163,9 @@ static gboolean put_initrd(GBytes *image, const LodgeBootRequest *request, Lodge
                            guint8 *params, GError **error)
 {
     guint64 limit = lodge_bytes_number(image, SETUP_INITRD_ADDR_MAX, 4) + 1;
-    gsize bytes = 0;
-    gconstpointer data;
-    guint64 gpa = 0;
+    guint64 gpa, bytes;
 
-    if (!request->initrd) {
-        return TRUE;
-    }
-    data = g_bytes_get_data(request->initrd, &bytes);
-    if (!lodge_guest_writer_put_high(writer, data, bytes, limit, "initrd", &gpa, error)) {
+    if (!lodge_guest_writer_put_initrd(writer, request->initrd, limit, &gpa, &bytes, error)) {
         return FALSE;
     }
     set_split(params, SETUP_RAMDISK_IMAGE, PARAMS_EXT_RAMDISK_IMAGE, gpa);
@@ -195,8 +189,7 @@ static gboolean put_command_line(GBytes *image, const char *path, const LodgeBoo
         return FALSE;
     }
     memcpy(params + SETUP_CMD_LINE_PTR, &pointer, 4);
-    return lodge_guest_writer_put(writer, LODGE_LOW_COMMAND_LINE, request->command_line, length + 1,
-                                  "command line", error);
+    return lodge_guest_writer_put_command_line(writer, request->command_line, error);
 }
 
 gboolean lodge_bzimage_load(GBytes *image, const char *path, const LodgeBootRequest *request,

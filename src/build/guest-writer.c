@@ -2,9 +2,12 @@
 /* Placement of what is loaded: bounds, overlaps, the highest free place. */
 #include "build/guest-writer.h"
 
+#include "build/low-memory.h"
 #include "common/i18n.h"
 #include "common/lodge-error.h"
 #include "common/units.h"
+
+#include <string.h>
 
 void lodge_guest_writer_init(LodgeGuestWriter *writer, const struct hv_platform_layout *layout,
                              int (*write)(void *, guint64, const void *, guint64), void *context)
@@ -108,4 +111,35 @@ gboolean lodge_guest_writer_put_high(LodgeGuestWriter *writer, const void *data,
     } while (other);
     *gpa_out = start;
     return lodge_guest_writer_put(writer, start, data, bytes, what, error);
+}
+
+gboolean lodge_guest_writer_put_initrd(LodgeGuestWriter *writer, GBytes *initrd, guint64 limit,
+                                       guint64 *gpa_out, guint64 *bytes_out, GError **error)
+{
+    gsize bytes = 0;
+    gconstpointer data;
+
+    *gpa_out = 0;
+    *bytes_out = 0;
+    if (!initrd) {
+        return TRUE;
+    }
+    data = g_bytes_get_data(initrd, &bytes);
+    *bytes_out = bytes;
+    return lodge_guest_writer_put_high(writer, data, bytes, limit, "initrd", gpa_out, error);
+}
+
+gboolean lodge_guest_writer_put_command_line(LodgeGuestWriter *writer, const char *line,
+                                             GError **error)
+{
+    gsize bytes = strlen(line) + 1;
+
+    if (bytes > LODGE_LOW_COMMAND_MAX) {
+        g_set_error(error, LODGE_ERROR, LODGE_ERROR_INPUT,
+                    _("The command line has %" G_GSIZE_FORMAT " bytes; at most %u are possible"),
+                    bytes - 1, LODGE_LOW_COMMAND_MAX - 1);
+        return FALSE;
+    }
+    return lodge_guest_writer_put(writer, LODGE_LOW_COMMAND_LINE, line, bytes, "command line",
+                                  error);
 }

@@ -48,3 +48,15 @@ gboolean lodge_guest_writer_put(LodgeGuestWriter *writer, guint64 gpa, const voi
 gboolean lodge_guest_writer_put_high(LodgeGuestWriter *writer, const void *data, guint64 bytes,
                                      guint64 limit, const char *what, guint64 *gpa_out,
                                      GError **error);
+
+/**
+ * Put the initrd, as above; when it is NULL there is none, which takes no place and no bytes.
+ *
+ * Returns where it is and how long in *gpa_out and *bytes_out.
+ */
+gboolean lodge_guest_writer_put_initrd(LodgeGuestWriter *writer, GBytes *initrd, guint64 limit,
+                                       guint64 *gpa_out, guint64 *bytes_out, GError **error);
+
+/** Put the command line at LODGE_LOW_COMMAND_LINE. LODGE_ERROR_INPUT when it is too long. */
+gboolean lodge_guest_writer_put_command_line(LodgeGuestWriter *writer, const char *line,
+                                             GError **error);

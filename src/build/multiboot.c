@@ -73,17 +73,13 @@ gboolean lodge_multiboot_recognise(GBytes *image)
 static gboolean fill_module(const LodgeBootRequest *request, LodgeGuestWriter *writer, Info *info,
                             Lists *lists, GError **error)
 {
-    gsize bytes = 0;
-    gconstpointer data;
-    guint64 gpa = 0;
+    guint64 gpa, bytes;
 
+    if (!lodge_guest_writer_put_initrd(writer, request->initrd, G_MAXUINT64, &gpa, &bytes, error)) {
+        return FALSE;
+    }
     if (!request->initrd) {
         return TRUE;
-    }
-    data = g_bytes_get_data(request->initrd, &bytes);
-    if (!lodge_guest_writer_put_high(writer, data, bytes, writer->layout.low_ram_bytes, "initrd",
-                                     &gpa, error)) {
-        return FALSE;
     }
     lists->module = (Module){(guint32)gpa, (guint32)(gpa + bytes), LODGE_LOW_COMMAND_LINE, 0};
     info->flags |= INFO_MODULES;
@@ -113,7 +109,6 @@ gboolean lodge_multiboot_load(GBytes *image, const char *path, const LodgeBootRe
                               GError **error)
 {
     g_autofree char *command = g_strdup_printf("%s %s", path, request->command_line);
-    gsize command_bytes = strlen(command) + 1;
     Lists lists = {.loader_name = "Lodge"};
     Info info = {.flags = INFO_COMMAND_LINE | INFO_LOADER_NAME};
     guint32 flags = 0;
@@ -125,12 +120,6 @@ gboolean lodge_multiboot_load(GBytes *image, const char *path, const LodgeBootRe
                     path, flags & 0xffff & ~HEADER_KNOWN);
         return FALSE;
     }
-    if (command_bytes > LODGE_LOW_COMMAND_MAX) {
-        g_set_error(error, LODGE_ERROR, LODGE_ERROR_INPUT,
-                    _("The command line has %" G_GSIZE_FORMAT " bytes; at most %u are possible"),
-                    command_bytes - 1, LODGE_LOW_COMMAND_MAX - 1);
-        return FALSE;
-    }
     if (!lodge_elf_load(image, path, writer, error) ||
         !fill_module(request, writer, &info, &lists, error)) {
         return FALSE;
@@ -138,8 +127,7 @@ gboolean lodge_multiboot_load(GBytes *image, const char *path, const LodgeBootRe
     fill_map(writer, &info, &lists);
     info.command_line = LODGE_LOW_COMMAND_LINE;
     info.loader_name = LODGE_LOW_LISTS + G_STRUCT_OFFSET(Lists, loader_name);
-    if (!lodge_guest_writer_put(writer, LODGE_LOW_COMMAND_LINE, command, command_bytes,
-                                "command line", error) ||
+    if (!lodge_guest_writer_put_command_line(writer, command, error) ||
         !lodge_guest_writer_put(writer, LODGE_LOW_LISTS, &lists, sizeof(lists), "boot lists",
                                 error) ||
         !lodge_guest_writer_put(writer, LODGE_LOW_BOOT_INFO, &info, sizeof(info),

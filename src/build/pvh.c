@@ -50,28 +50,15 @@ gboolean lodge_pvh_load(GBytes *image, const char *path, const LodgeBootRequest 
                         LodgeGuestWriter *writer, struct hv_boot_state *state_out, GError **error)
 {
     StartInfo info = {.magic = START_INFO_MAGIC, .version = 1};
-    gsize command_bytes = strlen(request->command_line) + 1;
     StartLists lists = {0};
     guint32 entry = 0;
 
-    if (command_bytes > LODGE_LOW_COMMAND_MAX) {
-        g_set_error(error, LODGE_ERROR, LODGE_ERROR_INPUT,
-                    _("The command line has %" G_GSIZE_FORMAT " bytes; at most %u are possible"),
-                    command_bytes - 1, LODGE_LOW_COMMAND_MAX - 1);
-        return FALSE;
-    }
-    if (!lodge_elf_find_pvh_entry(image, &entry) || !lodge_elf_load(image, path, writer, error)) {
+    if (!lodge_elf_find_pvh_entry(image, &entry) || !lodge_elf_load(image, path, writer, error) ||
+        !lodge_guest_writer_put_initrd(writer, request->initrd, G_MAXUINT64, &lists.module.address,
+                                       &lists.module.bytes, error)) {
         return FALSE;
     }
     if (request->initrd) {
-        gsize bytes = 0;
-        gconstpointer data = g_bytes_get_data(request->initrd, &bytes);
-
-        lists.module.bytes = bytes;
-        if (!lodge_guest_writer_put_high(writer, data, bytes, writer->layout.low_ram_bytes,
-                                         "initrd", &lists.module.address, error)) {
-            return FALSE;
-        }
         info.modules = 1;
         info.module_list = LODGE_LOW_LISTS + G_STRUCT_OFFSET(StartLists, module);
     }
@@ -79,8 +66,7 @@ gboolean lodge_pvh_load(GBytes *image, const char *path, const LodgeBootRequest 
     info.rsdp = request->rsdp;
     info.memory_map = LODGE_LOW_LISTS + G_STRUCT_OFFSET(StartLists, memory);
     info.memory_map_entries = fill_memory(lists.memory, &writer->layout);
-    if (!lodge_guest_writer_put(writer, LODGE_LOW_COMMAND_LINE, request->command_line,
-                                command_bytes, "command line", error) ||
+    if (!lodge_guest_writer_put_command_line(writer, request->command_line, error) ||
         !lodge_guest_writer_put(writer, LODGE_LOW_LISTS, &lists, sizeof(lists), "boot lists",
                                 error) ||
         !lodge_guest_writer_put(writer, LODGE_LOW_BOOT_INFO, &info, sizeof(info), "start info",

@@ -128,9 +128,11 @@ static void test_multiboot_load(void)
     g_autoptr(GByteArray) demanding = test_multiboot(0x8000);
     g_autoptr(GBytes) bytes = test_bytes(image);
     g_autoptr(GBytes) refused = test_bytes(demanding);
-    const LodgeBootRequest request = {"a b", NULL, 0};
+    g_autoptr(GBytes) initrd = g_bytes_new_static("abc", 3);
+    const LodgeBootRequest request = {"a b", initrd, 0};
     g_autoptr(GError) error = NULL;
     struct hv_boot_state state;
+    guint64 module;
     TestGuest guest;
 
     test_guest_init(&guest);
@@ -141,6 +143,10 @@ static void test_multiboot_load(void)
     TAP_EQ(peek(&guest, state.rbx + 8, 4), (TEST_RAM_BYTES - HV_MIB) / 1024);
     TAP_STR((const char *)guest.ram + peek(&guest, state.rbx + 16, 4), "file a b");
     TAP_EQ(peek(&guest, peek(&guest, state.rbx + 48, 4), 4), 20);
+    TAP_EQ(peek(&guest, state.rbx + 20, 4), 1);
+    module = peek(&guest, state.rbx + 24, 4);
+    TAP_EQ(peek(&guest, module + 4, 4), peek(&guest, module, 4) + 3);
+    TAP_OK(memcmp(guest.ram + peek(&guest, module, 4), "abc", 3) == 0);
     test_guest_finish(&guest);
 
     test_guest_init(&guest);
@@ -168,12 +174,33 @@ static void test_overlap(void)
     test_guest_finish(&guest);
 }
 
+/* A line of the most that fits, and one of a byte more; no initrd is none. */
+static void test_put(void)
+{
+    g_autofree char *most = g_strnfill(LODGE_LOW_COMMAND_MAX - 1, 'a');
+    g_autofree char *more = g_strnfill(LODGE_LOW_COMMAND_MAX, 'a');
+    g_autoptr(GError) error = NULL;
+    guint64 at = 1, bytes = 1;
+    TestGuest guest;
+
+    test_guest_init(&guest);
+    TAP_OK(!lodge_guest_writer_put_command_line(&guest.writer, more, &error));
+    TAP_OK(strstr(error->message, "has 65536 bytes; at most 65535") != NULL);
+    TAP_OK(lodge_guest_writer_put_command_line(&guest.writer, most, NULL));
+    TAP_STR((const char *)guest.ram + LODGE_LOW_COMMAND_LINE, most);
+    TAP_EQ(guest.writer.taken->len, 1);
+    TAP_OK(lodge_guest_writer_put_initrd(&guest.writer, NULL, UINT64_MAX, &at, &bytes, NULL));
+    TAP_EQ(at + bytes, 0);
+    TAP_EQ(guest.writer.taken->len, 1);
+    test_guest_finish(&guest);
+}
+
 int main(int argc, char **argv)
 {
     static const struct tap_case cases[] = {
         {"build.bzimage.load", test_bzimage_load}, {"build.bzimage.limits", test_bzimage_limits},
         {"build.pvh.load", test_pvh_load},         {"build.multiboot.load", test_multiboot_load},
-        {"build.writer.overlap", test_overlap},
+        {"build.writer.overlap", test_overlap},    {"build.writer.put", test_put},
     };
 
     return tap_run(argc, argv, cases, HV_ARRAY_LEN(cases));
