@@ -56,12 +56,40 @@ static bool open_with_frame(void)
     return true;
 }
 
+static void close_frame(void)
+{
+    put();
+    hv_frame_put(fixture.arena, mfn);
+    fixture_close(&fixture);
+}
+
 /* Write through a translation: the vCPU has a writable entry of the frame afterwards. */
 static void use(struct fake_vcpu *vcpu)
 {
     fake_vcpu_enter(vcpu);
     vcpu->writable[SLOT.v] = mfn;
     hv_doorbell_leave(&vcpu->bell);
+}
+
+/* How most scripts begin: a WRITABLE frame that vCPU 0 has written. */
+static bool open_used(void)
+{
+    if (!open_with_frame() || get_writable() != 0) {
+        return false;
+    }
+    use(&fixture.vcpu[0]);
+    return true;
+}
+
+/* vCPU 1 has flushed since the first use, and uses the page itself. */
+static bool use_again(void)
+{
+    fake_vcpu_flush(&fixture.vcpu[1]);
+    if (get_writable() != 0) {
+        return false;
+    }
+    use(&fixture.vcpu[1]);
+    return true;
 }
 
 /* Somebody could write although the frame is no longer WRITABLE. */
@@ -198,25 +226,29 @@ static int get_without_mappers(void)
 
 /* --- The scripts --- */
 
-/* vCPU 1 flushes and uses the page while the last put has begun but not dropped its reference. */
-static void stamp_aba(const struct way *way)
+/* The last put stalls at @point while something else happens; then the page changes its type. */
+static void stalled_put(const struct way *way, const char *point,
+                        bool (*meanwhile)(const struct way *way))
 {
-    TAP_OK(open_with_frame());
-    TAP_EQ(get_writable(), 0);
-    use(&fixture.vcpu[0]);
-    TAP_OK(park(park_body, way, "frame.put.read"));
-    fake_vcpu_flush(&fixture.vcpu[1]);
-    TAP_EQ(get_writable(), 0);
-    use(&fixture.vcpu[1]);
-    put();
-    unpark("frame.put.read");
+    TAP_OK(open_used());
+    TAP_OK(park(park_body, way, point));
+    TAP_OK(meanwhile(way));
+    unpark(point);
     TAP_EQ(get_pgtable(), 0);
     TAP_EQ(stale(), way->wrong);
-    put();
-    hv_frame_put(fixture.arena, mfn);
-    fixture_close(&fixture);
+    close_frame();
 }
 
+static bool used_and_put(const struct way *way)
+{
+    bool used = use_again();
+
+    (void)way;
+    put();
+    return used;
+}
+
+/* The put has begun, but not dropped its reference. */
 static void test_stamp_aba(void)
 {
     static const struct way clock_first = {put_clock_first, get_pgtable, true};
@@ -224,8 +256,8 @@ static void test_stamp_aba(void)
     if (skip_script()) {
         return;
     }
-    stamp_aba(&product);
-    stamp_aba(&clock_first);
+    stalled_put(&product, "frame.put.read", used_and_put);
+    stalled_put(&clock_first, "frame.put.read", used_and_put);
 }
 
 /* A second put that stalls, too, so that its STAMPING stands when the first one finishes. */
@@ -241,46 +273,25 @@ static void stall_put(const struct way *way)
     hv_store_seq(&frame->type, word);
 }
 
-/* The finisher stalls with its clock in hand; the page is used again as the same type. */
-static void token_same_type(const struct way *way)
+static bool used_as_before(const struct way *way)
 {
-    TAP_OK(open_with_frame());
-    TAP_EQ(get_writable(), 0);
-    use(&fixture.vcpu[0]);
-    TAP_OK(park(park_body, way, "frame.put.clock"));
-    fake_vcpu_flush(&fixture.vcpu[1]);
-    TAP_EQ(get_writable(), 0);
-    use(&fixture.vcpu[1]);
+    bool used = use_again();
+
     stall_put(way);
-    unpark("frame.put.clock");
-    TAP_EQ(get_pgtable(), 0);
-    TAP_EQ(stale(), way->wrong);
-    put();
-    hv_frame_put(fixture.arena, mfn);
-    fixture_close(&fixture);
+    return used;
 }
 
-/* As above, but the page was a page table meanwhile. */
-static void token_cycle(const struct way *way)
+static bool used_in_between(const struct way *way)
 {
-    TAP_OK(open_with_frame());
-    TAP_EQ(get_writable(), 0);
-    use(&fixture.vcpu[0]);
-    TAP_OK(park(park_body, way, "frame.put.clock"));
-    TAP_EQ(get_pgtable(), 0);
+    if (get_pgtable() != 0) {
+        return false;
+    }
     put();
-    fake_vcpu_flush(&fixture.vcpu[1]);
-    TAP_EQ(get_writable(), 0);
-    use(&fixture.vcpu[1]);
-    stall_put(way);
-    unpark("frame.put.clock");
-    TAP_EQ(get_pgtable(), 0);
-    TAP_EQ(stale(), way->wrong);
-    put();
-    hv_frame_put(fixture.arena, mfn);
-    fixture_close(&fixture);
+    return used_as_before(way);
 }
 
+/* The finisher stalls with its clock in hand; the page is used again as the same type, and once was
+ * a page table in between. */
 static void test_stamp_token(void)
 {
     static const struct way without_token = {put_without_token, get_pgtable, true};
@@ -288,18 +299,16 @@ static void test_stamp_token(void)
     if (skip_script()) {
         return;
     }
-    token_same_type(&product);
-    token_same_type(&without_token);
-    token_cycle(&product);
-    token_cycle(&without_token);
+    stalled_put(&product, "frame.put.clock", used_as_before);
+    stalled_put(&without_token, "frame.put.clock", used_as_before);
+    stalled_put(&product, "frame.put.clock", used_in_between);
+    stalled_put(&without_token, "frame.put.clock", used_in_between);
 }
 
 /* The owner maps the page writable again while a change of type is on its way. */
 static void get_aba(const struct way *way)
 {
-    TAP_OK(open_with_frame());
-    TAP_EQ(get_writable(), 0);
-    use(&fixture.vcpu[0]);
+    TAP_OK(open_used());
     put();
     TAP_OK(park(park_get_body, way, "frame.get.taken"));
     if (get_writable() == 0) {
@@ -310,9 +319,7 @@ static void get_aba(const struct way *way)
     TAP_EQ(hv_load_seq(&parked_result), 0);
     TAP_EQ(hv_frame_type(frame), HV_FRAME_TYPE_SEALED);
     TAP_EQ(stale(), way->wrong);
-    put();
-    hv_frame_put(fixture.arena, mfn);
-    fixture_close(&fixture);
+    close_frame();
 }
 
 static void test_get_aba(void)
@@ -328,15 +335,11 @@ static void test_get_aba(void)
 
 static void old_type(const struct way *way)
 {
-    TAP_OK(open_with_frame());
-    TAP_EQ(get_writable(), 0);
-    use(&fixture.vcpu[0]);
+    TAP_OK(open_used());
     put();
     TAP_EQ(way->get_other(), 0);
     TAP_EQ(stale(), way->wrong);
-    put();
-    hv_frame_put(fixture.arena, mfn);
-    fixture_close(&fixture);
+    close_frame();
 }
 
 static void test_old_type(void)
@@ -445,9 +448,7 @@ static void test_share_waits(void)
     threads_join(&sharer);
     TAP_EQ(hv_load_seq(&shared), 1);
     put();
-    put();
-    hv_frame_put(fixture.arena, mfn);
-    fixture_close(&fixture);
+    close_frame();
 }
 
 static void share_foreign_body(unsigned index, void *context)
@@ -483,9 +484,7 @@ static void test_share_taints(void)
     TAP_EQ(hv_load_seq(&shared), 1);
     TAP_OK(hv_load_seq(&frame->type) & HV_FRAME_FTAINT);
     put();
-    put();
-    hv_frame_put(fixture.arena, mfn);
-    fixture_close(&fixture);
+    close_frame();
 }
 
 int main(int argc, char **argv)
