@@ -64,20 +64,31 @@ static void run_or_kill(unsigned index, void *context)
     }
 }
 
+/* Let thread 2 act while thread 1 stands at @point; and come to @waits, if that is not NULL. */
+static bool act_at(struct threads *threads, struct hv_timer *timer, threads_body *body,
+                   const char *point, const char *waits)
+{
+    start(timer, long_callback);
+    hv_timer_arm(timer, (hv_ns){0});
+    hv_race_stop(1, point, 0);
+    hv_race_stop(2, "test.act", 0);
+    if (waits) {
+        hv_race_stop(2, waits, 0);
+    }
+    threads_start(threads, 2, body, timer);
+    if (!hv_race_await(1, point)) {
+        return false;
+    }
+    hv_race_release(2, "test.act");
+    return !waits || hv_race_await(2, waits);
+}
+
 static void test_kill_running(void)
 {
     struct threads threads;
     struct hv_timer timer;
 
-    start(&timer, long_callback);
-    hv_timer_arm(&timer, (hv_ns){0});
-    hv_race_stop(1, "test.callback", 0);
-    hv_race_stop(2, "test.act", 0);
-    hv_race_stop(2, "timer.kill.waits", 0);
-    threads_start(&threads, 2, run_or_kill, &timer);
-    TAP_OK(hv_race_await(1, "test.callback"));
-    hv_race_release(2, "test.act");
-    TAP_OK(hv_race_await(2, "timer.kill.waits"));
+    TAP_OK(act_at(&threads, &timer, run_or_kill, "test.callback", "timer.kill.waits"));
     TAP_EQ(done, 0);
     hv_race_end();
     threads_join(&threads);
@@ -94,15 +105,7 @@ static void test_kill_popped(void)
     struct threads threads;
     struct hv_timer timer;
 
-    start(&timer, long_callback);
-    hv_timer_arm(&timer, (hv_ns){0});
-    hv_race_stop(1, "timer.run.popped", 0);
-    hv_race_stop(2, "test.act", 0);
-    hv_race_stop(2, "timer.kill.waits", 0);
-    threads_start(&threads, 2, run_or_kill, &timer);
-    TAP_OK(hv_race_await(1, "timer.run.popped"));
-    hv_race_release(2, "test.act");
-    TAP_OK(hv_race_await(2, "timer.kill.waits"));
+    TAP_OK(act_at(&threads, &timer, run_or_kill, "timer.run.popped", "timer.kill.waits"));
     hv_race_end();
     threads_join(&threads);
     TAP_EQ(done, 1);
@@ -129,13 +132,7 @@ static void test_rehome_running(void)
     struct threads threads;
     struct hv_timer timer;
 
-    start(&timer, long_callback);
-    hv_timer_arm(&timer, (hv_ns){0});
-    hv_race_stop(1, "test.callback", 0);
-    hv_race_stop(2, "test.act", 0);
-    threads_start(&threads, 2, run_or_rehome, &timer);
-    TAP_OK(hv_race_await(1, "test.callback"));
-    hv_race_release(2, "test.act");
+    TAP_OK(act_at(&threads, &timer, run_or_rehome, "test.callback", NULL));
     TAP_AWAIT(hv_timer_armed(&timer));
     TAP_EQ(hv_timer_queue_next(&other).v, UINT64_MAX);
     TAP_EQ(hv_timer_queue_run(&other, (hv_ns){1000}), 0);
