@@ -46,6 +46,12 @@ static inline void set_reg(struct soft_machine *machine, enum hv_reg number, uin
     machine->cpu.slot[number] = value;
 }
 
+/** Run to a HLT. Returns the vector whose handler it is, -1 when it is none's; -2: no HLT came. */
+static inline int run_to_halt(struct soft_machine *machine)
+{
+    return soft_machine_run(machine, 0).kind == HV_EXIT_HLT ? soft_machine_exception(machine) : -2;
+}
+
 /** 64-bit mode: the RIP that the last exception's frame holds; @with_error when a code stands before it. */
 static inline uint64_t frame_rip(struct soft_machine *machine, bool with_error)
 {

@@ -41,8 +41,7 @@ static void test_push(void)
 
     make_hole(machine);
     set_reg(machine, HV_REG_RSP, HOLE + 8);
-    TAP_EQ(soft_machine_run(machine, 0).kind, HV_EXIT_HLT);
-    TAP_EQ(soft_machine_exception(machine), HV_VECTOR_PF);
+    TAP_EQ(run_to_halt(machine), HV_VECTOR_PF);
     TAP_EQ(machine->cpu.cr2, HOLE);
     TAP_EQ(frame_rip(machine, true), MACHINE_CODE);
     TAP_EQ(frame_rsp(machine, true), HOLE + 8);
@@ -53,49 +52,32 @@ static void test_push(void)
 /* A stack address that is not canonical is #SS, however it is named; others are #GP. */
 static void test_not_canonical(void)
 {
-    struct soft_machine *machine = MACHINE_64(push_rax);
+    static const struct {
+        const uint8_t *start, *end;
+        enum hv_reg address;
+        int vector;
+    } rows[] = {
+        {snippet_push_rax, snippet_push_rax_end, HV_REG_RSP, HV_VECTOR_SS},
+        {snippet_pop_rax, snippet_pop_rax_end, HV_REG_RSP, HV_VECTOR_SS},
+        {snippet_call_next, snippet_call_next_end, HV_REG_RSP, HV_VECTOR_SS},
+        {snippet_push_memory, snippet_push_memory_end, HV_REG_RSP, HV_VECTOR_SS},
+        {snippet_load_rbp, snippet_load_rbp_end, HV_REG_RBP, HV_VECTOR_SS},
+        {snippet_store_8, snippet_store_8_end, HV_REG_RSI, HV_VECTOR_GP},
+    };
 
-    make_hole(machine);
-    set_reg(machine, HV_REG_RSP, NOT_CANONICAL);
-    TAP_EQ(soft_machine_run(machine, 0).kind, HV_EXIT_HLT);
-    TAP_EQ(soft_machine_exception(machine), HV_VECTOR_SS);
-    TAP_EQ(frame_rsp(machine, true), NOT_CANONICAL);
-    soft_machine_destroy(machine);
+    for (size_t i = 0; i < HV_ARRAY_LEN(rows); i++) {
+        struct soft_machine *machine =
+            case_machine(soft_machine_set_64, rows[i].start, rows[i].end);
 
-    machine = MACHINE_64(load_rbp);
-    set_reg(machine, HV_REG_RBP, NOT_CANONICAL);
-    TAP_EQ(soft_machine_run(machine, 0).kind, HV_EXIT_HLT);
-    TAP_EQ(soft_machine_exception(machine), HV_VECTOR_SS);
-    soft_machine_destroy(machine);
-
-    machine = MACHINE_64(store_8);
-    set_reg(machine, HV_REG_RSI, NOT_CANONICAL);
-    TAP_EQ(soft_machine_run(machine, 0).kind, HV_EXIT_HLT);
-    TAP_EQ(soft_machine_exception(machine), HV_VECTOR_GP);
-    soft_machine_destroy(machine);
-
-    machine = MACHINE_64(pop_rax);
-    make_hole(machine);
-    set_reg(machine, HV_REG_RSP, NOT_CANONICAL);
-    TAP_EQ(soft_machine_run(machine, 0).kind, HV_EXIT_HLT);
-    TAP_EQ(soft_machine_exception(machine), HV_VECTOR_SS);
-    soft_machine_destroy(machine);
-
-    machine = MACHINE_64(call_next);
-    make_hole(machine);
-    set_reg(machine, HV_REG_RSP, NOT_CANONICAL);
-    TAP_EQ(soft_machine_run(machine, 0).kind, HV_EXIT_HLT);
-    TAP_EQ(soft_machine_exception(machine), HV_VECTOR_SS);
-    TAP_EQ(frame_rip(machine, true), MACHINE_CODE);
-    soft_machine_destroy(machine);
-
-    machine = MACHINE_64(push_memory);
-    make_hole(machine);
-    set_reg(machine, HV_REG_RSI, 0x30000);
-    set_reg(machine, HV_REG_RSP, NOT_CANONICAL);
-    TAP_EQ(soft_machine_run(machine, 0).kind, HV_EXIT_HLT);
-    TAP_EQ(soft_machine_exception(machine), HV_VECTOR_SS);
-    soft_machine_destroy(machine);
+        make_hole(machine);
+        set_reg(machine, HV_REG_RSI, 0x30000);
+        set_reg(machine, rows[i].address, NOT_CANONICAL);
+        TAP_EQ(run_to_halt(machine), rows[i].vector);
+        TAP_EQ(frame_rip(machine, true), MACHINE_CODE);
+        TAP_EQ(frame_rsp(machine, true),
+               rows[i].address == HV_REG_RSP ? NOT_CANONICAL : MACHINE_STACK);
+        soft_machine_destroy(machine);
+    }
 }
 
 /* Branches to what is not canonical fault on the branch, before it has done anything. */
@@ -104,24 +86,21 @@ static void test_branch_targets(void)
     struct soft_machine *machine = MACHINE_64(return_to_rax);
 
     set_reg(machine, HV_REG_RAX, NOT_CANONICAL);
-    TAP_EQ(soft_machine_run(machine, 0).kind, HV_EXIT_HLT);
-    TAP_EQ(soft_machine_exception(machine), HV_VECTOR_GP);
+    TAP_EQ(run_to_halt(machine), HV_VECTOR_GP);
     TAP_EQ(frame_rip(machine, true), MACHINE_CODE + 1);
     TAP_EQ(frame_rsp(machine, true), MACHINE_STACK - 8);
     soft_machine_destroy(machine);
 
     machine = MACHINE_64(jump_rax);
     set_reg(machine, HV_REG_RAX, NOT_CANONICAL);
-    TAP_EQ(soft_machine_run(machine, 0).kind, HV_EXIT_HLT);
-    TAP_EQ(soft_machine_exception(machine), HV_VECTOR_GP);
+    TAP_EQ(run_to_halt(machine), HV_VECTOR_GP);
     TAP_EQ(frame_rip(machine, true), MACHINE_CODE);
     soft_machine_destroy(machine);
 
     machine = MACHINE_64(call_memory);
     set_reg(machine, HV_REG_RSI, 0x30000);
     soft_machine_poke(machine, 0x30000, 8, NOT_CANONICAL);
-    TAP_EQ(soft_machine_run(machine, 0).kind, HV_EXIT_HLT);
-    TAP_EQ(soft_machine_exception(machine), HV_VECTOR_GP);
+    TAP_EQ(run_to_halt(machine), HV_VECTOR_GP);
     TAP_EQ(frame_rsp(machine, true), MACHINE_STACK);
     soft_machine_destroy(machine);
 
@@ -129,8 +108,7 @@ static void test_branch_targets(void)
     machine = MACHINE_64(jump_rax);
     make_hole(machine);
     set_reg(machine, HV_REG_RAX, HOLE + 5);
-    TAP_EQ(soft_machine_run(machine, 0).kind, HV_EXIT_HLT);
-    TAP_EQ(soft_machine_exception(machine), HV_VECTOR_PF);
+    TAP_EQ(run_to_halt(machine), HV_VECTOR_PF);
     TAP_EQ(machine->cpu.cr2, HOLE + 5);
     TAP_EQ(frame_rip(machine, true), HOLE + 5);
     soft_machine_destroy(machine);
@@ -145,11 +123,21 @@ static void test_crossing_fetch(void)
     soft_machine_write(machine, HOLE - sizeof(code), code, sizeof(code));
     make_hole(machine);
     set_reg(machine, HV_REG_RAX, HOLE - sizeof(code));
-    TAP_EQ(soft_machine_run(machine, 0).kind, HV_EXIT_HLT);
-    TAP_EQ(soft_machine_exception(machine), HV_VECTOR_PF);
+    TAP_EQ(run_to_halt(machine), HV_VECTOR_PF);
     TAP_EQ(machine->cpu.cr2, HOLE);
     TAP_EQ(frame_rip(machine, true), HOLE - sizeof(code));
     soft_machine_destroy(machine);
+}
+
+#define BEFORE_HOLE UINT64_C(0x1111111111111111)
+
+/* Accesses of 8 bytes by RSI cross from the last page into the hole. */
+static void point_across(struct soft_machine *machine)
+{
+    make_hole(machine);
+    soft_machine_poke(machine, HOLE - 8, 8, BEFORE_HOLE);
+    set_reg(machine, HV_REG_RSI, HOLE - 3);
+    set_reg(machine, HV_REG_RAX, UINT64_MAX);
 }
 
 /* A store across a page's end into a hole stores nothing; so does a read-modify-write. */
@@ -157,34 +145,24 @@ static void test_crossing_store(void)
 {
     struct soft_machine *machine = MACHINE_64(store_8);
 
-    make_hole(machine);
-    soft_machine_poke(machine, HOLE - 8, 8, 0x1111111111111111);
-    set_reg(machine, HV_REG_RSI, HOLE - 3);
-    set_reg(machine, HV_REG_RAX, UINT64_MAX);
-    TAP_EQ(soft_machine_run(machine, 0).kind, HV_EXIT_HLT);
-    TAP_EQ(soft_machine_exception(machine), HV_VECTOR_PF);
+    point_across(machine);
+    TAP_EQ(run_to_halt(machine), HV_VECTOR_PF);
     TAP_EQ(machine->cpu.cr2, HOLE);
-    TAP_EQ(soft_machine_peek(machine, HOLE - 8, 8), 0x1111111111111111);
+    TAP_EQ(soft_machine_peek(machine, HOLE - 8, 8), BEFORE_HOLE);
     soft_machine_destroy(machine);
 
     machine = MACHINE_64(add_8);
-    make_hole(machine);
-    soft_machine_poke(machine, HOLE - 8, 8, 0x1111111111111111);
-    set_reg(machine, HV_REG_RSI, HOLE - 3);
-    set_reg(machine, HV_REG_RAX, UINT64_MAX);
-    TAP_EQ(soft_machine_run(machine, 0).kind, HV_EXIT_HLT);
-    TAP_EQ(soft_machine_exception(machine), HV_VECTOR_PF);
-    TAP_EQ(soft_machine_peek(machine, HOLE - 8, 8), 0x1111111111111111);
+    point_across(machine);
+    TAP_EQ(run_to_halt(machine), HV_VECTOR_PF);
+    TAP_EQ(soft_machine_peek(machine, HOLE - 8, 8), BEFORE_HOLE);
     TAP_OK(frame_rflags(machine, true) & HV_RFLAGS_CF);
     soft_machine_destroy(machine);
 
     machine = MACHINE_64(xchg_memory);
-    make_hole(machine);
-    set_reg(machine, HV_REG_RSI, HOLE - 3);
-    set_reg(machine, HV_REG_RAX, 5);
-    TAP_EQ(soft_machine_run(machine, 0).kind, HV_EXIT_HLT);
-    TAP_EQ(soft_machine_exception(machine), HV_VECTOR_PF);
-    TAP_EQ(reg(machine, HV_REG_RAX), 5);
+    point_across(machine);
+    TAP_EQ(run_to_halt(machine), HV_VECTOR_PF);
+    TAP_EQ(soft_machine_peek(machine, HOLE - 8, 8), BEFORE_HOLE);
+    TAP_EQ(reg(machine, HV_REG_RAX), UINT64_MAX);
     soft_machine_destroy(machine);
 }
 
@@ -195,8 +173,7 @@ static void test_flags(void)
 
     make_hole(machine);
     set_reg(machine, HV_REG_RSI, HOLE);
-    TAP_EQ(soft_machine_run(machine, 0).kind, HV_EXIT_HLT);
-    TAP_EQ(soft_machine_exception(machine), HV_VECTOR_PF);
+    TAP_EQ(run_to_halt(machine), HV_VECTOR_PF);
     TAP_EQ(frame_rip(machine, true), MACHINE_CODE + 2);
     TAP_EQ(frame_rflags(machine, true) & HV_RFLAGS_ARITH, HV_RFLAGS_ZF | HV_RFLAGS_PF);
     TAP_OK(frame_rflags(machine, true) & HV_RFLAGS_RF);
@@ -213,8 +190,7 @@ static void test_repeated(void)
     set_reg(machine, HV_REG_RDI, HOLE - 100);
     set_reg(machine, HV_REG_RCX, 300);
     soft_machine_poke(machine, 0x30000 + 99, 1, 0x99);
-    TAP_EQ(soft_machine_run(machine, 0).kind, HV_EXIT_HLT);
-    TAP_EQ(soft_machine_exception(machine), HV_VECTOR_PF);
+    TAP_EQ(run_to_halt(machine), HV_VECTOR_PF);
     TAP_EQ(machine->cpu.cr2, HOLE);
     TAP_EQ(reg(machine, HV_REG_RCX), 200);
     TAP_EQ(reg(machine, HV_REG_RSI), 0x30000 + 100);
@@ -239,8 +215,7 @@ static void test_repeated(void)
     set_reg(machine, HV_REG_RSI, 0x30000);
     set_reg(machine, HV_REG_RDI, HOLE - 4);
     set_reg(machine, HV_REG_RCX, 100);
-    TAP_EQ(soft_machine_run(machine, 0).kind, HV_EXIT_HLT);
-    TAP_EQ(soft_machine_exception(machine), HV_VECTOR_PF);
+    TAP_EQ(run_to_halt(machine), HV_VECTOR_PF);
     TAP_EQ(reg(machine, HV_REG_RCX), 96);
     TAP_OK(frame_rflags(machine, true) & HV_RFLAGS_ZF);
     soft_machine_destroy(machine);
@@ -272,14 +247,12 @@ static void test_undefined(void)
 {
     struct soft_machine *machine = MACHINE_64(lock_mov);
 
-    TAP_EQ(soft_machine_run(machine, 0).kind, HV_EXIT_HLT);
-    TAP_EQ(soft_machine_exception(machine), HV_VECTOR_UD);
+    TAP_EQ(run_to_halt(machine), HV_VECTOR_UD);
     soft_machine_destroy(machine);
 
     /* Fifteen bytes run, sixteen do not. */
     machine = MACHINE_64(too_long);
-    TAP_EQ(soft_machine_run(machine, 0).kind, HV_EXIT_HLT);
-    TAP_EQ(soft_machine_exception(machine), HV_VECTOR_GP);
+    TAP_EQ(run_to_halt(machine), HV_VECTOR_GP);
     TAP_EQ(frame_rip(machine, true), MACHINE_CODE + 15);
     soft_machine_destroy(machine);
 }
@@ -292,8 +265,7 @@ static void test_double(void)
     make_hole(machine);
     soft_machine_poke(machine, 0x5000 + 16 * HV_VECTOR_PF, 8, 0);
     set_reg(machine, HV_REG_RSI, HOLE);
-    TAP_EQ(soft_machine_run(machine, 0).kind, HV_EXIT_HLT);
-    TAP_EQ(soft_machine_exception(machine), HV_VECTOR_DF);
+    TAP_EQ(run_to_halt(machine), HV_VECTOR_DF);
     soft_machine_destroy(machine);
 }
 

@@ -61,8 +61,7 @@ static void test_segment_32(void)
     hv_segment_set(&machine->cpu, HV_SEG_DS, &data);
     soft_machine_poke(machine, 0x51000, 4, 0x11223344);
     soft_machine_poke(machine, 0x50ffe, 2, 0x5566);
-    TAP_EQ(soft_machine_run(machine, 0).kind, HV_EXIT_HLT);
-    TAP_EQ(soft_machine_exception(machine), -1);
+    TAP_EQ(run_to_halt(machine), -1);
     TAP_EQ(reg(machine, HV_REG_RAX), 0x11223344);
     TAP_EQ(reg(machine, HV_REG_RDX), 0x33445566);
     soft_machine_destroy(machine);
@@ -70,8 +69,7 @@ static void test_segment_32(void)
     machine = MACHINE_32(segment_32);
     data.limit = 0x1002;
     hv_segment_set(&machine->cpu, HV_SEG_DS, &data);
-    TAP_EQ(soft_machine_run(machine, 0).kind, HV_EXIT_HLT);
-    TAP_EQ(soft_machine_exception(machine), HV_VECTOR_GP);
+    TAP_EQ(run_to_halt(machine), HV_VECTOR_GP);
     soft_machine_destroy(machine);
 
     /* Expand-down: what is above the limit is inside. */
@@ -79,8 +77,7 @@ static void test_segment_32(void)
     data.limit = 0xfff;
     data.attr |= HV_SEG_ATTR_EXPAND_DOWN;
     hv_segment_set(&machine->cpu, HV_SEG_DS, &data);
-    TAP_EQ(soft_machine_run(machine, 0).kind, HV_EXIT_HLT);
-    TAP_EQ(soft_machine_exception(machine), HV_VECTOR_GP);
+    TAP_EQ(run_to_halt(machine), HV_VECTOR_GP);
     TAP_EQ(soft_machine_peek(machine, reg(machine, HV_REG_RSP) + 4, 4), MACHINE_CODE + 5);
     soft_machine_destroy(machine);
 
@@ -89,8 +86,7 @@ static void test_segment_32(void)
     data = machine->cpu.seg[HV_SEG_DS];
     data.attr = HV_SEG_ATTR_UNUSABLE;
     hv_segment_set(&machine->cpu, HV_SEG_DS, &data);
-    TAP_EQ(soft_machine_run(machine, 0).kind, HV_EXIT_HLT);
-    TAP_EQ(soft_machine_exception(machine), HV_VECTOR_GP);
+    TAP_EQ(run_to_halt(machine), HV_VECTOR_GP);
     soft_machine_destroy(machine);
 }
 
@@ -100,15 +96,13 @@ static void test_code_limit_32(void)
 
     /* The limit cuts the first instruction, or the call inside the function. */
     machine->cpu.seg[HV_SEG_CS].limit = MACHINE_CODE + 3;
-    TAP_EQ(soft_machine_run(machine, 0).kind, HV_EXIT_HLT);
-    TAP_EQ(soft_machine_exception(machine), HV_VECTOR_GP);
+    TAP_EQ(run_to_halt(machine), HV_VECTOR_GP);
     TAP_EQ(soft_machine_peek(machine, reg(machine, HV_REG_RSP) + 4, 4), MACHINE_CODE);
     soft_machine_destroy(machine);
 
     machine = MACHINE_32(fib_32);
     machine->cpu.seg[HV_SEG_CS].limit = MACHINE_CODE + 20;
-    TAP_EQ(soft_machine_run(machine, 0).kind, HV_EXIT_HLT);
-    TAP_EQ(soft_machine_exception(machine), HV_VECTOR_GP);
+    TAP_EQ(run_to_halt(machine), HV_VECTOR_GP);
     TAP_EQ(soft_machine_peek(machine, reg(machine, HV_REG_RSP) + 4, 4), MACHINE_CODE + 18);
     TAP_EQ(reg(machine, HV_REG_RAX), 14);
     soft_machine_destroy(machine);
@@ -150,8 +144,7 @@ static void test_legacy(void)
     machine = MACHINE_32(bound);
     set_reg(machine, HV_REG_RSI, 0x30000);
     soft_machine_poke(machine, 0x30000, 8, (UINT64_C(10) << 32) | 0xffffffff);
-    TAP_EQ(soft_machine_run(machine, 0).kind, HV_EXIT_HLT);
-    TAP_EQ(soft_machine_exception(machine), HV_VECTOR_BR);
+    TAP_EQ(run_to_halt(machine), HV_VECTOR_BR);
     TAP_EQ(reg(machine, HV_REG_RAX), 100);
     soft_machine_destroy(machine);
 }
@@ -166,8 +159,7 @@ static void test_real(void)
     soft_machine_destroy(machine);
 
     machine = MACHINE_16(int_16);
-    TAP_EQ(soft_machine_run(machine, 0).kind, HV_EXIT_HLT);
-    TAP_EQ(soft_machine_exception(machine), 0x21);
+    TAP_EQ(run_to_halt(machine), 0x21);
     TAP_EQ(reg(machine, HV_REG_RAX), 0x1234);
     TAP_EQ(soft_machine_peek(machine, reg(machine, HV_REG_RSP), 2), 5);
     TAP_EQ(soft_machine_peek(machine, reg(machine, HV_REG_RSP) + 2, 2), MACHINE_CODE >> 4);
@@ -190,8 +182,7 @@ static void test_real_widths(void)
     soft_machine_destroy(machine);
 
     machine = MACHINE_16(limit_16);
-    TAP_EQ(soft_machine_run(machine, 0).kind, HV_EXIT_HLT);
-    TAP_EQ(soft_machine_exception(machine), HV_VECTOR_GP);
+    TAP_EQ(run_to_halt(machine), HV_VECTOR_GP);
     soft_machine_destroy(machine);
 
     /* SI wraps to 0 at 64 KiB. */

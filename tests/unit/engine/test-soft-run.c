@@ -66,8 +66,7 @@ static void test_sti_shadow(void)
     struct soft_machine *machine = MACHINE_64(sti_nop);
 
     machine->interrupt = VECTOR;
-    TAP_EQ(soft_machine_run(machine, 0).kind, HV_EXIT_HLT);
-    TAP_EQ(soft_machine_exception(machine), VECTOR);
+    TAP_EQ(run_to_halt(machine), VECTOR);
     TAP_EQ(reg(machine, HV_REG_RAX), 1);
     TAP_EQ(reg(machine, HV_REG_RBX), 0);
     TAP_EQ(frame_rip(machine, false), MACHINE_CODE + 4);
@@ -80,8 +79,7 @@ static void test_sti_hlt(void)
     struct soft_machine *machine = MACHINE_64(sti_hlt);
 
     machine->interrupt = VECTOR;
-    TAP_EQ(soft_machine_run(machine, 0).kind, HV_EXIT_HLT);
-    TAP_EQ(soft_machine_exception(machine), VECTOR);
+    TAP_EQ(run_to_halt(machine), VECTOR);
     TAP_EQ(frame_rip(machine, false), MACHINE_CODE + 3);
     soft_machine_destroy(machine);
 }
@@ -91,8 +89,7 @@ static void test_sti_cli(void)
     struct soft_machine *machine = MACHINE_64(sti_cli);
 
     machine->interrupt = VECTOR;
-    TAP_EQ(soft_machine_run(machine, 0).kind, HV_EXIT_HLT);
-    TAP_EQ(soft_machine_exception(machine), -1);
+    TAP_EQ(run_to_halt(machine), -1);
     TAP_EQ(reg(machine, HV_REG_RAX), 1);
     TAP_EQ(machine->interrupt, VECTOR);
     soft_machine_destroy(machine);
@@ -104,8 +101,7 @@ static void test_mov_ss_shadow(void)
 
     /* It becomes deliverable at POPF: before MOV SS. */
     machine->interrupt = VECTOR;
-    TAP_EQ(soft_machine_run(machine, 0).kind, HV_EXIT_HLT);
-    TAP_EQ(soft_machine_exception(machine), VECTOR);
+    TAP_EQ(run_to_halt(machine), VECTOR);
     TAP_EQ(reg(machine, HV_REG_RAX), 0);
     soft_machine_destroy(machine);
 
@@ -114,8 +110,7 @@ static void test_mov_ss_shadow(void)
     TAP_EQ(soft_machine_run(machine, 5).kind, HV_EXIT_DEADLINE);
     TAP_OK(machine->cpu.mov_ss_shadow);
     machine->cpu.nmi_pending = true;
-    TAP_EQ(soft_machine_run(machine, 0).kind, HV_EXIT_HLT);
-    TAP_EQ(soft_machine_exception(machine), HV_VECTOR_NMI);
+    TAP_EQ(run_to_halt(machine), HV_VECTOR_NMI);
     TAP_EQ(reg(machine, HV_REG_RAX), 1);
     TAP_EQ(reg(machine, HV_REG_RBX), 0);
     soft_machine_destroy(machine);
@@ -126,8 +121,7 @@ static void test_popf_enables(void)
     struct soft_machine *machine = MACHINE_64(popf_enables);
 
     machine->interrupt = VECTOR;
-    TAP_EQ(soft_machine_run(machine, 0).kind, HV_EXIT_HLT);
-    TAP_EQ(soft_machine_exception(machine), VECTOR);
+    TAP_EQ(run_to_halt(machine), VECTOR);
     TAP_EQ(reg(machine, HV_REG_RAX), 0);
     soft_machine_destroy(machine);
 }
@@ -136,8 +130,7 @@ static void test_single_step(void)
 {
     struct soft_machine *machine = MACHINE_64(step);
 
-    TAP_EQ(soft_machine_run(machine, 0).kind, HV_EXIT_HLT);
-    TAP_EQ(soft_machine_exception(machine), HV_VECTOR_DB);
+    TAP_EQ(run_to_halt(machine), HV_VECTOR_DB);
     /* After the instruction behind the POPF that set TF. */
     TAP_EQ(reg(machine, HV_REG_RAX), 1);
     TAP_EQ(reg(machine, HV_REG_RBX), 0);
@@ -152,8 +145,7 @@ static void test_code_breakpoint(void)
 
     machine->cpu.dr[1] = MACHINE_CODE + 2;
     machine->cpu.dr[7] |= 1u << 2;
-    TAP_EQ(soft_machine_run(machine, 0).kind, HV_EXIT_HLT);
-    TAP_EQ(soft_machine_exception(machine), HV_VECTOR_DB);
+    TAP_EQ(run_to_halt(machine), HV_VECTOR_DB);
     TAP_EQ(machine->cpu.dr[6] & 0xf, 2);
     TAP_EQ(reg(machine, HV_REG_RAX), 1);
     TAP_EQ(reg(machine, HV_REG_RBX), 0);
@@ -165,8 +157,7 @@ static void test_code_breakpoint(void)
     machine->cpu.dr[0] = MACHINE_CODE;
     machine->cpu.dr[7] |= 1;
     machine->cpu.rflags |= HV_RFLAGS_RF;
-    TAP_EQ(soft_machine_run(machine, 0).kind, HV_EXIT_HLT);
-    TAP_EQ(soft_machine_exception(machine), -1);
+    TAP_EQ(run_to_halt(machine), -1);
     TAP_OK(!(machine->cpu.rflags & HV_RFLAGS_RF));
     soft_machine_destroy(machine);
 }
@@ -179,8 +170,7 @@ static void test_data_breakpoint(void)
     set_reg(machine, HV_REG_RSI, 0x30002);
     machine->cpu.dr[2] = 0x30004;
     machine->cpu.dr[7] |= 1u << 4 | 1u << 24; /* one byte, writes */
-    TAP_EQ(soft_machine_run(machine, 0).kind, HV_EXIT_HLT);
-    TAP_EQ(soft_machine_exception(machine), HV_VECTOR_DB);
+    TAP_EQ(run_to_halt(machine), HV_VECTOR_DB);
     TAP_EQ(machine->cpu.dr[6] & 0xf, 4);
     TAP_EQ(reg(machine, HV_REG_RAX), 0);
     TAP_EQ(soft_machine_peek(machine, 0x30002, 4), 5);
@@ -191,8 +181,7 @@ static void test_data_breakpoint(void)
     set_reg(machine, HV_REG_RSI, 0x30000);
     machine->cpu.dr[2] = 0x30004;
     machine->cpu.dr[7] |= 1u << 4 | 1u << 24;
-    TAP_EQ(soft_machine_run(machine, 0).kind, HV_EXIT_HLT);
-    TAP_EQ(soft_machine_exception(machine), -1);
+    TAP_EQ(run_to_halt(machine), -1);
     soft_machine_destroy(machine);
 
     machine = MACHINE_64(watch);
