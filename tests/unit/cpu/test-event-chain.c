@@ -1,30 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Which event is delivered when: the double-fault rules, NMI and interrupt windows, and that nothing
  * changes when an attempt faults or has to be repeated. */
-#include "cpu/event.h"
-
-#include "unit/cpu/flat-check.h"
-
-#define HANDLER 0x12345u
-
-static int deliver(enum hv_event_kind kind, uint8_t vector, uint64_t return_rip)
-{
-    return hv_event_deliver(&cpu, &flat.access, kind, vector, false, 0, return_rip, &fault);
-}
-
-static int raise_fault(uint8_t vector, bool has_error, uint32_t error, uint64_t cr2)
-{
-    struct hv_fault raised = {vector, has_error, error, cr2};
-
-    return hv_event_exception(&cpu, &flat.access, &raised);
-}
-
-static uint64_t stack_at(unsigned index, unsigned unit)
-{
-    uint64_t base = hv_cpu_code64(&cpu) ? 0 : cpu.seg[HV_SEG_SS].base;
-
-    return flat_peek(&flat, base + cpu.slot[HV_REG_RSP] + (uint64_t)index * unit, unit);
-}
+#include "unit/cpu/event-case.h"
 
 /* Which frame ends up with whom, by the second fault's kind. The first handler's stack is lost; the
  * second's is on an IST. */

@@ -12,10 +12,20 @@
 /* Code of 32-bit protected mode, flat, paging off. */
 #define OUT_PORT_AL(port, value) 0x66, 0xba, (port)&0xff, (port) >> 8, 0xb0, (value), 0xee
 #define SPIN                     0xeb, 0xfe
+#define BYTES_4(value) \
+    (value) & 0xff, (value) >> 8 & 0xff, (value) >> 16 & 0xff, (value) >> 24 & 0xff
+#define STORE_4(address, value) 0xc7, 0x05, BYTES_4(address), BYTES_4(value)
+#define CMP_4(address, value)   0x83, 0x3d, BYTES_4(address), (value)
+#define MOV_ECX(value)          0xb9, BYTES_4(value)
+#define DEC_ECX                 0x49
+#define PAUSE                   0xf3, 0x90
+#define JE_BACK(bytes)          0x74, 0xfe - (bytes)
+#define JNE_BACK(bytes)         0x75, 0xfe - (bytes)
+#define HALT_FOR_GOOD           0xfa, 0xf4, 0xeb, 0xfc /* cli; hlt; again */
 
 static const uint8_t code_debug_exit[] = {OUT_PORT_AL(0xf4, 5), SPIN};
 static const uint8_t code_reset[] = {OUT_PORT_AL(0xcf9, 6), SPIN};
-static const uint8_t code_halt[] = {0xfa, 0xf4, 0xeb, 0xfc};
+static const uint8_t code_halt[] = {HALT_FOR_GOOD};
 static const uint8_t code_triple[] = {0x0f, 0x0b};
 static const uint8_t code_spin[] = {SPIN};
 static const uint8_t code_console[] = {OUT_PORT_AL(0x3f8, 'o'), OUT_PORT_AL(0x3f8, 'k'),
@@ -78,14 +88,13 @@ static uint64_t stat(struct machine *machine, const char *name)
 #define RELEASE 0x200000u /* the word that lets the first vCPU go on */
 #define AP_CODE 0x10000u  /* the page its SIPI names */
 
-static const uint8_t code_start_other[] = {
-    0x83, 0x3d, 0x00, 0x00, 0x20, 0x00, 0x00,                   /* cmpl $0,RELEASE */
-    0x74, 0xf7,                                                 /* je back */
-    0xc7, 0x05, 0x10, 0x03, 0xe0, 0xfe, 0x00, 0x00, 0x00, 0x01, /* ICR high: to APIC 1 */
-    0xc7, 0x05, 0x00, 0x03, 0xe0, 0xfe, 0x00, 0x45, 0x00, 0x00, /* ICR low: INIT */
-    0xc7, 0x05, 0x00, 0x03, 0xe0, 0xfe, 0x10, 0x46, 0x00, 0x00, /* ICR low: SIPI, page 10h */
-    0xfa, 0xf4, 0xeb, 0xfc,                                     /* cli; hlt; again */
-};
+/* To APIC 1: INIT, then SIPI for page 10h (SDM 3A 11.6.1). */
+#define START_OTHER                                                       \
+    STORE_4(0xfee00310u, 0x01000000u), STORE_4(0xfee00300u, 0x00004500u), \
+        STORE_4(0xfee00300u, 0x00004610u)
+
+static const uint8_t code_start_other[] = {CMP_4(RELEASE, 0), JE_BACK(7), START_OTHER,
+                                           HALT_FOR_GOOD};
 static const uint8_t code_other[] = {0xb0, 9, 0xe6, 0xf4, 0xeb, 0xfe}; /* out 0xf4, 9 */
 
 /* Who halts for good right behind a SIPI leaves one that will hear it, though it has not yet: on
@@ -114,67 +123,9 @@ static void test_halted_behind_sipi(void)
 }
 
 /* 200 times sets a byte that the other clears, each spinning with PAUSE until it is its turn. */
-static const uint8_t code_ping[] = {0xc7,
-                                    0x05,
-                                    0x10,
-                                    0x03,
-                                    0xe0,
-                                    0xfe,
-                                    0x00,
-                                    0x00,
-                                    0x00,
-                                    0x01, /* as above: start the other */
-                                    0xc7,
-                                    0x05,
-                                    0x00,
-                                    0x03,
-                                    0xe0,
-                                    0xfe,
-                                    0x00,
-                                    0x45,
-                                    0x00,
-                                    0x00, /**/
-                                    0xc7,
-                                    0x05,
-                                    0x00,
-                                    0x03,
-                                    0xe0,
-                                    0xfe,
-                                    0x10,
-                                    0x46,
-                                    0x00,
-                                    0x00, /**/
-                                    0xb9,
-                                    0xc8,
-                                    0x00,
-                                    0x00,
-                                    0x00, /* mov $200,%ecx */
-                                    0xf3,
-                                    0x90, /* pause */
-                                    0x83,
-                                    0x3d,
-                                    0x00,
-                                    0x80,
-                                    0x00,
-                                    0x00,
-                                    0x00, /* cmpl $0,0x8000 */
-                                    0x75,
-                                    0xf5, /* jne pause */
-                                    0xc7,
-                                    0x05,
-                                    0x00,
-                                    0x80,
-                                    0x00,
-                                    0x00,
-                                    0x01,
-                                    0x00,
-                                    0x00,
-                                    0x00, /* movl $1,0x8000 */
-                                    0x49, /* dec %ecx */
-                                    0x75,
-                                    0xe8, /* jne pause */
-                                    OUT_PORT_AL(0xf4, 9),
-                                    SPIN};
+static const uint8_t code_ping[] = {
+    START_OTHER,        MOV_ECX(200), PAUSE,        CMP_4(0x8000, 0),     JNE_BACK(9),
+    STORE_4(0x8000, 1), DEC_ECX,      JNE_BACK(22), OUT_PORT_AL(0xf4, 9), SPIN};
 static const uint8_t code_pong[] = {
     0xf3, 0x90,                   /* pause */
     0x80, 0x3e, 0x00, 0x80, 0x01, /* cmpb $1,0x8000 */

@@ -46,6 +46,28 @@ static inline void set_reg(struct soft_machine *machine, enum hv_reg number, uin
     machine->cpu.slot[number] = value;
 }
 
+/** Straight-line code at @gpa: @insns times INC of a register that needs no prefix, and HLT. */
+static inline void write_incs(struct soft_machine *machine, uint64_t gpa, unsigned insns,
+                              enum hv_reg number)
+{
+    uint8_t *code = malloc(2 * (size_t)insns + 1);
+
+    for (unsigned i = 0; i < insns; i++) {
+        code[2 * i] = 0xff;
+        code[2 * i + 1] = (uint8_t)(0xc0 | number);
+    }
+    code[2 * insns] = 0xf4;
+    soft_machine_write(machine, gpa, code, 2 * (size_t)insns + 1);
+    free(code);
+}
+
+/** Start again at @rip after a HLT. */
+static inline void restart(struct soft_machine *machine, uint64_t rip)
+{
+    machine->cpu.rip = rip;
+    machine->cpu.activity = HV_ACTIVITY_RUNNING;
+}
+
 /** Run to a HLT. Returns the vector whose handler it is, -1 when it is none's; -2: no HLT came. */
 static inline int run_to_halt(struct soft_machine *machine)
 {

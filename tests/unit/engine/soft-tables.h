@@ -56,3 +56,20 @@ static inline uint64_t guest_entry(struct guest *guest, uint64_t gva)
 {
     return guest_peek(guest, GUEST_PT + gva / HV_PAGE_SIZE * 8, 8);
 }
+
+/* A page that tests of the TLB may map as they like. */
+#define SCRATCH UINT64_C(0x50000)
+
+static inline uint64_t fills(const struct hv_engine_vcpu *vcpu)
+{
+    return hv_load_relaxed(&vcpu->counters.tlb_fills);
+}
+
+/* How many walks a read at @gva costs; UINT64_MAX when it faults. */
+static inline uint64_t walks(struct hv_engine_vcpu *vcpu, uint64_t gva)
+{
+    uint64_t before = fills(vcpu);
+    uint64_t value;
+
+    return soft_read_slow(vcpu, gva, 1, &value) ? UINT64_MAX : fills(vcpu) - before;
+}

@@ -11,7 +11,6 @@
 #define ERROR_I 16u
 
 #define DEVICE  UINT64_C(0x40000)
-#define SCRATCH UINT64_C(0x50000)
 
 static uint64_t value_of(const uint8_t *bytes, unsigned count)
 {

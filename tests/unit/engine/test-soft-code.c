@@ -83,8 +83,7 @@ static void test_foreign_patch(void)
 
     TAP_EQ(soft_machine_run(machine, 0).kind, HV_EXIT_HLT);
     TAP_EQ(reg(machine, HV_REG_RAX), 1000);
-    machine->cpu.rip = MACHINE_CODE;
-    machine->cpu.activity = HV_ACTIVITY_RUNNING;
+    restart(machine, MACHINE_CODE);
     soft_machine_poke(machine, MACHINE_CODE + 5, 4, 77);
     TAP_EQ(soft_machine_run(machine, 0).kind, HV_EXIT_HLT);
     TAP_EQ(reg(machine, HV_REG_RAX), 77);
@@ -105,8 +104,7 @@ static void test_remapped_second_page(void)
     for (unsigned round = 0; round < 4; round++) {
         set_page(machine, 0x31000, round & 1 ? 0x35000 : 0x31000, PAGE_READ);
         hv_engine_soft.state_changed(machine->vcpu);
-        machine->cpu.rip = 0x31000 - sizeof(first);
-        machine->cpu.activity = HV_ACTIVITY_RUNNING;
+        restart(machine, 0x31000 - sizeof(first));
         TAP_EQ(soft_machine_run(machine, 0).kind, HV_EXIT_HLT);
         TAP_EQ(reg(machine, HV_REG_RAX), round & 1 ? 0x66552211 : 0x44332211);
     }
@@ -124,8 +122,7 @@ static void test_two_addresses(void)
     for (unsigned round = 0; round < 3; round++) {
         uint64_t rip = round & 1 ? 0x50000 : 0x40000;
 
-        machine->cpu.rip = rip;
-        machine->cpu.activity = HV_ACTIVITY_RUNNING;
+        restart(machine, rip);
         TAP_EQ(soft_machine_run(machine, 0).kind, HV_EXIT_HLT);
         TAP_EQ(reg(machine, HV_REG_RAX), rip + 7);
     }
@@ -137,23 +134,15 @@ static void test_recycling(void)
 {
     const unsigned insns = 600000, start = 0x100000;
     struct soft_machine *machine = MACHINE_64(count_to_1000);
-    uint8_t *code = malloc(2 * insns + 1);
 
-    for (unsigned i = 0; i < insns; i++) {
-        code[2 * i] = 0xff; /* inc eax */
-        code[2 * i + 1] = 0xc0;
-    }
-    code[2 * insns] = 0xf4;
-    soft_machine_write(machine, start, code, 2 * insns + 1);
+    write_incs(machine, start, insns, HV_REG_RAX);
     for (unsigned round = 0; round < 2; round++) {
-        machine->cpu.rip = start;
-        machine->cpu.activity = HV_ACTIVITY_RUNNING;
+        restart(machine, start);
         set_reg(machine, HV_REG_RAX, 0);
         TAP_EQ(soft_machine_run(machine, 0).kind, HV_EXIT_HLT);
         TAP_EQ(reg(machine, HV_REG_RAX), insns);
         TAP_OK(soft_code_bytes(machine->domain->code) <= 16 * HV_MIB);
     }
-    free(code);
     soft_machine_destroy(machine);
 }
 

@@ -117,19 +117,12 @@ static void test_recycling(void)
     const unsigned insns = 500000, start = 0x100000;
     struct soft_machine *machine = MACHINE_64(forever);
     struct other other = {.insns = 100000};
-    uint8_t *code = malloc(2 * insns + 1);
 
-    for (unsigned i = 0; i < insns; i++) {
-        code[2 * i] = 0xff; /* inc ecx */
-        code[2 * i + 1] = 0xc1;
-    }
-    code[2 * insns] = 0xf4;
-    soft_machine_write(machine, start, code, 2 * insns + 1);
+    write_incs(machine, start, insns, HV_REG_RCX);
     other.cpu = soft_machine_add_cpu(machine, 1);
     start_other(&other);
     for (unsigned round = 0; round < 2; round++) {
-        machine->cpu.rip = start;
-        machine->cpu.activity = HV_ACTIVITY_RUNNING;
+        restart(machine, start);
         set_reg(machine, HV_REG_RCX, 0);
         TAP_EQ(soft_machine_run(machine, 0).kind, HV_EXIT_HLT);
         TAP_EQ(reg(machine, HV_REG_RCX), insns);
@@ -137,7 +130,6 @@ static void test_recycling(void)
     join_other(&other);
     TAP_EQ(other.exit.kind, HV_EXIT_DEADLINE);
     TAP_EQ(other.cpu->cpu.slot[HV_REG_RAX], 50000);
-    free(code);
     soft_machine_remove_cpu(other.cpu);
     soft_machine_destroy(machine);
 }

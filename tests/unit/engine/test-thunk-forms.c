@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What may run on the host and what never does; the encodings of 16- and 32-bit modes, which the
  * random test cannot compare; the cache, its limits and its mappings. */
-#include "thunk-rig.h"
+#include "thunk-case.h"
 
 #include "base/alloc.h"
 #include "cpu/policy.h"
-
-#include "lib/tap.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,11 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#define XMM(n) (160u + 16u * (n))
-#define YMM(n) (576u + 16u * (n))
-
-static struct rig rig;
 
 static void begin(void)
 {

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Who may use which state, x87 state that lives in the host, pending and unmasked exceptions. */
-#include "thunk-rig.h"
-
-#include "lib/tap.h"
+#include "thunk-case.h"
 
 #include <errno.h>
 #include <string.h>
@@ -38,34 +36,6 @@ RIG_CODE(ldmxcsr, "ldmxcsr (%rax)");
 RIG_CODE(popcnt, "popcnt %rbx, %rcx");
 RIG_CODE(andn, "andn %rbx, %rcx, %rdx");
 
-#define FCW    0u
-#define FSW    2u
-#define FTW    4u
-#define FOP    6u
-#define FIP    8u
-#define FDP    16u
-#define MXCSR  24u
-#define ST(n)  (32u + 16u * (n))
-#define XMM(n) (160u + 16u * (n))
-
-#define TAP_FAULT(rig, run, want)              \
-    do {                                       \
-        TAP_EQ(run, HV_FAULTED);               \
-        TAP_EQ((rig).vcpu.fault.vector, want); \
-    } while (0)
-
-static struct rig rig;
-
-static uint32_t x_get(unsigned offset, unsigned bytes)
-{
-    return (uint32_t)hv_load_le(&rig.cpu.x.bytes[offset], bytes);
-}
-
-static void x_set(unsigned offset, unsigned bytes, uint64_t value)
-{
-    hv_store_le(&rig.cpu.x.bytes[offset], value, bytes);
-}
-
 static void fill_floats(unsigned reg, uint32_t value)
 {
     for (unsigned i = 0; i < 4; i++) {
@@ -95,12 +65,12 @@ static void test_ts(void)
 {
     begin();
     rig.cpu.cr0 |= HV_CR0_TS;
-    TAP_FAULT(rig, RIG_RUN(&rig, fld1), HV_VECTOR_NM);
-    TAP_FAULT(rig, RIG_RUN(&rig, paddd_mm), HV_VECTOR_NM);
-    TAP_FAULT(rig, RIG_RUN(&rig, addps), HV_VECTOR_NM);
-    TAP_FAULT(rig, RIG_RUN(&rig, vdivps), HV_VECTOR_NM);
-    TAP_FAULT(rig, RIG_RUN(&rig, cvttsd2si), HV_VECTOR_NM);
-    TAP_FAULT(rig, RIG_RUN(&rig, fwait), HV_VECTOR_NM);
+    TAP_FAULT(RIG_RUN(&rig, fld1), HV_VECTOR_NM);
+    TAP_FAULT(RIG_RUN(&rig, paddd_mm), HV_VECTOR_NM);
+    TAP_FAULT(RIG_RUN(&rig, addps), HV_VECTOR_NM);
+    TAP_FAULT(RIG_RUN(&rig, vdivps), HV_VECTOR_NM);
+    TAP_FAULT(RIG_RUN(&rig, cvttsd2si), HV_VECTOR_NM);
+    TAP_FAULT(RIG_RUN(&rig, fwait), HV_VECTOR_NM);
     TAP_EQ(RIG_RUN(&rig, popcnt), 0);
     TAP_EQ(RIG_RUN(&rig, andn), 0);
     rig.cpu.cr0 &= ~(uint64_t)HV_CR0_MP;
@@ -112,36 +82,36 @@ static void test_em(void)
 {
     begin();
     rig.cpu.cr0 |= HV_CR0_EM;
-    TAP_FAULT(rig, RIG_RUN(&rig, fld1), HV_VECTOR_NM);
-    TAP_FAULT(rig, RIG_RUN(&rig, paddd_mm), HV_VECTOR_UD);
-    TAP_FAULT(rig, RIG_RUN(&rig, emms), HV_VECTOR_UD);
-    TAP_FAULT(rig, RIG_RUN(&rig, addps), HV_VECTOR_UD);
+    TAP_FAULT(RIG_RUN(&rig, fld1), HV_VECTOR_NM);
+    TAP_FAULT(RIG_RUN(&rig, paddd_mm), HV_VECTOR_UD);
+    TAP_FAULT(RIG_RUN(&rig, emms), HV_VECTOR_UD);
+    TAP_FAULT(RIG_RUN(&rig, addps), HV_VECTOR_UD);
     TAP_EQ(RIG_RUN(&rig, vdivps), 0);
     /* #UD is found before #NM. */
     rig.cpu.cr0 |= HV_CR0_TS;
-    TAP_FAULT(rig, RIG_RUN(&rig, addps), HV_VECTOR_UD);
+    TAP_FAULT(RIG_RUN(&rig, addps), HV_VECTOR_UD);
 }
 
 static void test_not_enabled(void)
 {
     begin();
     rig.cpu.cr4 &= ~(uint64_t)HV_CR4_OSFXSR;
-    TAP_FAULT(rig, RIG_RUN(&rig, addps), HV_VECTOR_UD);
-    TAP_FAULT(rig, RIG_RUN(&rig, ldmxcsr), HV_VECTOR_UD);
+    TAP_FAULT(RIG_RUN(&rig, addps), HV_VECTOR_UD);
+    TAP_FAULT(RIG_RUN(&rig, ldmxcsr), HV_VECTOR_UD);
     TAP_EQ(RIG_RUN(&rig, pshufb_mm), 0);
     TAP_EQ(RIG_RUN(&rig, vdivps), 0);
     begin();
     rig.cpu.cr4 &= ~(uint64_t)HV_CR4_OSXSAVE;
-    TAP_FAULT(rig, RIG_RUN(&rig, vdivps), HV_VECTOR_UD);
+    TAP_FAULT(RIG_RUN(&rig, vdivps), HV_VECTOR_UD);
     begin();
     rig.cpu.xcr0 = HV_XCR0_X87 | HV_XCR0_SSE;
-    TAP_FAULT(rig, RIG_RUN(&rig, vdivps), HV_VECTOR_UD);
+    TAP_FAULT(RIG_RUN(&rig, vdivps), HV_VECTOR_UD);
     TAP_EQ(RIG_RUN(&rig, andn), 0);
     TAP_EQ(RIG_RUN(&rig, addps), 0);
     begin();
     rig.cpu.cr0 &= ~(uint64_t)HV_CR0_PE;
-    TAP_FAULT(rig, RIG_RUN(&rig, vdivps), HV_VECTOR_UD);
-    TAP_FAULT(rig, RIG_RUN(&rig, andn), HV_VECTOR_UD);
+    TAP_FAULT(RIG_RUN(&rig, vdivps), HV_VECTOR_UD);
+    TAP_FAULT(RIG_RUN(&rig, andn), HV_VECTOR_UD);
     TAP_EQ(RIG_RUN(&rig, addps), 0);
 }
 
@@ -250,14 +220,14 @@ static void test_mf(void)
     TAP_EQ(x_get(FIP, 8), 0x401000);
     TAP_EQ(x_get(FOP, 2), 0x6f9);
     TAP_EQ(x_get(FDP, 8), 0);
-    TAP_FAULT(rig, RIG_STEP(&rig, fld1), HV_VECTOR_MF);
-    TAP_FAULT(rig, RIG_STEP(&rig, fwait), HV_VECTOR_MF);
-    TAP_FAULT(rig, RIG_STEP(&rig, paddd_mm), HV_VECTOR_MF);
-    TAP_FAULT(rig, RIG_STEP(&rig, emms), HV_VECTOR_MF);
-    TAP_FAULT(rig, RIG_STEP(&rig, cvtpi2ps), HV_VECTOR_MF);
-    TAP_FAULT(rig, RIG_STEP(&rig, fldcw), HV_VECTOR_MF);
+    TAP_FAULT(RIG_STEP(&rig, fld1), HV_VECTOR_MF);
+    TAP_FAULT(RIG_STEP(&rig, fwait), HV_VECTOR_MF);
+    TAP_FAULT(RIG_STEP(&rig, paddd_mm), HV_VECTOR_MF);
+    TAP_FAULT(RIG_STEP(&rig, emms), HV_VECTOR_MF);
+    TAP_FAULT(RIG_STEP(&rig, cvtpi2ps), HV_VECTOR_MF);
+    TAP_FAULT(RIG_STEP(&rig, fldcw), HV_VECTOR_MF);
     rig_slow(&rig);
-    TAP_FAULT(rig, RIG_STEP(&rig, fst_m32), HV_VECTOR_MF);
+    TAP_FAULT(RIG_STEP(&rig, fst_m32), HV_VECTOR_MF);
     TAP_EQ(rig.slow_writes, 0);
     TAP_EQ(RIG_STEP(&rig, addps), 0);
     /* Those that do not wait. */
@@ -287,7 +257,7 @@ static void test_mf_by_fldcw(void)
     rig.cpu.rip = 0x1234;
     TAP_EQ(RIG_STEP(&rig, fldcw), 0);
     TAP_OK(!rig.vcpu.fpu.x87_live);
-    TAP_FAULT(rig, RIG_STEP(&rig, fld1), HV_VECTOR_MF);
+    TAP_FAULT(RIG_STEP(&rig, fld1), HV_VECTOR_MF);
     soft_fpu_leave(&rig.vcpu);
     TAP_EQ(x_get(FIP, 8), 0); /* a control instruction does not count */
 }
@@ -335,7 +305,7 @@ static void test_sticky(void)
     TAP_EQ(x_get(MXCSR, 4), 0x5fa0);
     TAP_EQ(x_get(XMM(1), 4), 0x3eaaaaab);
     set_memory(0x10000);
-    TAP_FAULT(rig, RIG_RUN(&rig, ldmxcsr), HV_VECTOR_GP);
+    TAP_FAULT(RIG_RUN(&rig, ldmxcsr), HV_VECTOR_GP);
     TAP_EQ(x_get(MXCSR, 4), 0x5fa0);
 }
 
@@ -346,16 +316,16 @@ static void test_xm(void)
     fill_floats(1, 0x3f800000);
     fill_floats(2, 0);
     fill_floats(3, 0x12345678);
-    TAP_FAULT(rig, RIG_RUN(&rig, divps), HV_VECTOR_XM);
+    TAP_FAULT(RIG_RUN(&rig, divps), HV_VECTOR_XM);
     TAP_EQ(x_get(XMM(1), 4), 0x3f800000);
     TAP_EQ(x_get(MXCSR, 4), 0x1da4);
     x_set(MXCSR, 4, 0x1d80);
-    TAP_FAULT(rig, RIG_RUN(&rig, divps_mem), HV_VECTOR_XM);
-    TAP_FAULT(rig, RIG_RUN(&rig, vdivps), HV_VECTOR_XM);
-    TAP_FAULT(rig, RIG_RUN(&rig, vdivps_y), HV_VECTOR_XM);
+    TAP_FAULT(RIG_RUN(&rig, divps_mem), HV_VECTOR_XM);
+    TAP_FAULT(RIG_RUN(&rig, vdivps), HV_VECTOR_XM);
+    TAP_FAULT(RIG_RUN(&rig, vdivps_y), HV_VECTOR_XM);
     TAP_EQ(x_get(XMM(3), 4), 0x12345678);
     rig.cpu.cr4 &= ~(uint64_t)HV_CR4_OSXMMEXCPT;
-    TAP_FAULT(rig, RIG_RUN(&rig, divps), HV_VECTOR_UD);
+    TAP_FAULT(RIG_RUN(&rig, divps), HV_VECTOR_UD);
     /* What is raised and masked is only noted; a flag that stood there raises again. */
     rig.cpu.cr4 |= HV_CR4_OSXMMEXCPT;
     x_set(MXCSR, 4, 0x1d84);
@@ -363,7 +333,7 @@ static void test_xm(void)
     TAP_EQ(RIG_RUN(&rig, divps), 0);
     TAP_EQ(x_get(MXCSR, 4), 0x1da4);
     fill_floats(2, 0);
-    TAP_FAULT(rig, RIG_RUN(&rig, divps), HV_VECTOR_XM);
+    TAP_FAULT(RIG_RUN(&rig, divps), HV_VECTOR_XM);
 }
 
 /* An exception of a store leaves memory alone; a fault of its memory leaves MXCSR alone. */
@@ -373,12 +343,12 @@ static void test_xm_store(void)
     x_set(MXCSR, 4, 0x1b80); /* #O unmasked */
     fill_floats(1, 0x7f000000);
     set_memory(0x1122334455667788);
-    TAP_FAULT(rig, RIG_RUN(&rig, vcvtps2ph), HV_VECTOR_XM);
+    TAP_FAULT(RIG_RUN(&rig, vcvtps2ph), HV_VECTOR_XM);
     TAP_EQ(memory(8), 0x1122334455667788);
     x_set(MXCSR, 4, 0x1f80);
     rig.page[0] = RIG_PAGE_READ_ONLY;
     rig_fast(&rig);
-    TAP_FAULT(rig, RIG_RUN(&rig, vcvtps2ph), HV_VECTOR_PF);
+    TAP_FAULT(RIG_RUN(&rig, vcvtps2ph), HV_VECTOR_PF);
     TAP_EQ(x_get(MXCSR, 4), 0x1f80);
 }
 

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The memory operand: through the TLB or not, across pages, refused, under masks; and that nothing
  * else has changed when it was refused. */
-#include "thunk-rig.h"
-
-#include "lib/tap.h"
+#include "thunk-case.h"
 
 #include <errno.h>
 #include <string.h>
@@ -31,31 +29,9 @@ RIG_CODE(maskmovdqu, "maskmovdqu %xmm3, %xmm2");
 RIG_CODE(maskmovq, "maskmovq %mm3, %mm2");
 RIG_CODE(maskmovdqu_gs, ".byte 0x65; maskmovdqu %xmm3, %xmm2");
 
-#define MXCSR  24u
-#define ST(n)  (32u + 16u * (n))
-#define XMM(n) (160u + 16u * (n))
-#define YMM(n) (576u + 16u * (n))
-
 #define SECOND (RIG_BASE + HV_PAGE_SIZE)
 
-#define TAP_FAULT(rig, run, want)              \
-    do {                                       \
-        TAP_EQ(run, HV_FAULTED);               \
-        TAP_EQ((rig).vcpu.fault.vector, want); \
-    } while (0)
-
-static struct rig rig;
 static struct hv_cpu before;
-
-static uint64_t x_get(unsigned offset, unsigned bytes)
-{
-    return hv_load_le(&rig.cpu.x.bytes[offset], bytes);
-}
-
-static void x_set(unsigned offset, unsigned bytes, uint64_t value)
-{
-    hv_store_le(&rig.cpu.x.bytes[offset], value, bytes);
-}
 
 static uint64_t memory(uint64_t gva)
 {
@@ -118,30 +94,30 @@ static void test_crossing_fault(void)
     begin(SECOND - 5);
     set_page(1, RIG_PAGE_READ_ONLY);
     kept = memory(SECOND - 5);
-    TAP_FAULT(rig, RIG_RUN(&rig, movups_store), HV_VECTOR_PF);
+    TAP_FAULT(RIG_RUN(&rig, movups_store), HV_VECTOR_PF);
     TAP_EQ(rig.vcpu.fault.cr2, SECOND);
-    TAP_FAULT(rig, RIG_RUN(&rig, xadd), HV_VECTOR_PF);
+    TAP_FAULT(RIG_RUN(&rig, xadd), HV_VECTOR_PF);
     TAP_EQ(memory(SECOND - 5), kept);
     set_page(1, RIG_PAGE_ABSENT);
-    TAP_FAULT(rig, RIG_RUN(&rig, vaddps_load), HV_VECTOR_PF);
+    TAP_FAULT(RIG_RUN(&rig, vaddps_load), HV_VECTOR_PF);
     TAP_OK(memcmp(&rig.cpu, &before, sizeof(before)) == 0);
 }
 
 static void test_aligned(void)
 {
     begin(RIG_BASE + 8);
-    TAP_FAULT(rig, RIG_RUN(&rig, movaps_load), HV_VECTOR_GP);
+    TAP_FAULT(RIG_RUN(&rig, movaps_load), HV_VECTOR_GP);
     TAP_OK(rig.vcpu.fault.has_error);
     TAP_EQ(rig.vcpu.fault.error, 0);
     rig.cpu.slot[HV_REG_RAX] = RIG_BASE + 16;
     TAP_EQ(RIG_RUN(&rig, movaps_load), 0);
-    TAP_FAULT(rig, RIG_RUN(&rig, vmovaps_store), HV_VECTOR_GP);
+    TAP_FAULT(RIG_RUN(&rig, vmovaps_store), HV_VECTOR_GP);
     TAP_EQ(RIG_RUN(&rig, vaddps_load), 0);
     rig.cpu.slot[HV_REG_RSI] = RIG_BASE + 8;
-    TAP_FAULT(rig, RIG_RUN(&rig, cmpxchg16b), HV_VECTOR_GP);
+    TAP_FAULT(RIG_RUN(&rig, cmpxchg16b), HV_VECTOR_GP);
     /* Alignment is found before the page is. */
     rig.cpu.slot[HV_REG_RAX] = RIG_END + 8;
-    TAP_FAULT(rig, RIG_RUN(&rig, movaps_load), HV_VECTOR_GP);
+    TAP_FAULT(RIG_RUN(&rig, movaps_load), HV_VECTOR_GP);
 }
 
 /* Set the sign bits of ymm3's elements by @mask. */
@@ -161,9 +137,9 @@ static void test_alignment_check(void)
     begin(RIG_BASE + 4);
     rig_slow(&rig);
     rig.alignment_checked = true;
-    TAP_FAULT(rig, RIG_RUN(&rig, fld_m64), HV_VECTOR_AC);
-    TAP_FAULT(rig, RIG_RUN(&rig, fld_m80), HV_VECTOR_AC);
-    TAP_FAULT(rig, RIG_RUN(&rig, fstp_m64), HV_VECTOR_AC);
+    TAP_FAULT(RIG_RUN(&rig, fld_m64), HV_VECTOR_AC);
+    TAP_FAULT(RIG_RUN(&rig, fld_m80), HV_VECTOR_AC);
+    TAP_FAULT(RIG_RUN(&rig, fstp_m64), HV_VECTOR_AC);
     TAP_EQ(x_get(4, 1), 0);
     TAP_EQ(RIG_RUN(&rig, movups_load), 0);
     TAP_EQ(RIG_RUN(&rig, ldmxcsr), HV_FAULTED); /* reserved bits, but aligned */
@@ -171,7 +147,7 @@ static void test_alignment_check(void)
     rig.cpu.slot[HV_REG_RAX] = RIG_BASE + 8;
     TAP_EQ(RIG_RUN(&rig, fld_m80), 0);
     rig.cpu.slot[HV_REG_RAX] = RIG_BASE + 2;
-    TAP_FAULT(rig, RIG_RUN(&rig, ldmxcsr), HV_VECTOR_AC);
+    TAP_FAULT(RIG_RUN(&rig, ldmxcsr), HV_VECTOR_AC);
 }
 
 /* A store that is taken up again later has not popped, counted or raised anything. */
@@ -246,7 +222,7 @@ static void test_masked_load(void)
     TAP_EQ(x_get(YMM(2), 8), 0);
     set_mask(0x11, 4);
     before = rig.cpu;
-    TAP_FAULT(rig, RIG_RUN(&rig, vmaskmov_load), HV_VECTOR_PF);
+    TAP_FAULT(RIG_RUN(&rig, vmaskmov_load), HV_VECTOR_PF);
     TAP_EQ(rig.vcpu.fault.cr2, SECOND);
     TAP_OK(memcmp(&rig.cpu, &before, sizeof(before)) == 0);
     /* Nothing selected, nothing touched. */
@@ -271,7 +247,7 @@ static void test_masked_store(void)
     /* The run in the second page is refused before the first is stored. */
     memcpy(rig_memory(SECOND - 8), &second, 8);
     set_mask(0x9, 8);
-    TAP_FAULT(rig, RIG_RUN(&rig, vmaskmov_store), HV_VECTOR_PF);
+    TAP_FAULT(RIG_RUN(&rig, vmaskmov_store), HV_VECTOR_PF);
     TAP_EQ(memory(SECOND - 16), first);
     /* Through the TLB, whole in one page. */
     rig.cpu.slot[HV_REG_RAX] = RIG_BASE;
@@ -303,7 +279,7 @@ static void test_gather(void)
     kept = (uint32_t)x_get(YMM(2) + 4, 4);
     /* Element 3 is the last of the first page, element 4 the first of the second. */
     set_page(1, RIG_PAGE_ABSENT);
-    TAP_FAULT(rig, RIG_RUN(&rig, vgather), HV_VECTOR_PF);
+    TAP_FAULT(RIG_RUN(&rig, vgather), HV_VECTOR_PF);
     TAP_EQ(rig.vcpu.fault.cr2, RIG_BASE + 16 + 4 * 1020);
     TAP_EQ(x_get(XMM(2) + 4, 4), memory(RIG_BASE + 16 + 12) & UINT32_MAX);
     TAP_EQ(x_get(XMM(2) + 8, 4), memory(RIG_BASE + 16 - 8) & UINT32_MAX);
@@ -331,12 +307,12 @@ static void test_gather_half(void)
     set_mask(0xff, 4);
     set_page(0, RIG_PAGE_ABSENT);
     kept = x_get(YMM(2), 8);
-    TAP_FAULT(rig, RIG_RUN(&rig, vgather_128), HV_VECTOR_PF);
+    TAP_FAULT(RIG_RUN(&rig, vgather_128), HV_VECTOR_PF);
     TAP_EQ(x_get(YMM(2), 8), kept);
     TAP_EQ(x_get(YMM(3), 8) | x_get(YMM(3) + 8, 8), 0);
     set_page(0, RIG_PAGE_RW);
     set_page(1, RIG_PAGE_ABSENT);
-    TAP_FAULT(rig, RIG_RUN(&rig, vgather_128), HV_VECTOR_PF);
+    TAP_FAULT(RIG_RUN(&rig, vgather_128), HV_VECTOR_PF);
     TAP_EQ(x_get(YMM(2), 8) | x_get(YMM(2) + 8, 8), 0);
 }
 
@@ -389,7 +365,7 @@ static void test_masked_bytes(void)
     /* A byte of the second page: nothing is stored. */
     memcpy(rig_memory(SECOND - 8), &first, 8);
     x_set(XMM(3) + 8, 8, 0x80);
-    TAP_FAULT(rig, RIG_RUN(&rig, maskmovdqu), HV_VECTOR_PF);
+    TAP_FAULT(RIG_RUN(&rig, maskmovdqu), HV_VECTOR_PF);
     TAP_EQ(memory(SECOND - 8), first);
     /* No byte: no access. */
     x_set(XMM(3), 8, 0);

@@ -5,25 +5,6 @@
 #include "base/alloc.h"
 #include "soft-tables.h"
 
-#define SCRATCH UINT64_C(0x50000)
-
-static uint64_t fills(const struct hv_engine_vcpu *vcpu)
-{
-    return hv_load_relaxed(&vcpu->counters.tlb_fills);
-}
-
-/* How many walks a read at @gva costs. */
-static uint64_t walks(struct hv_engine_vcpu *vcpu, uint64_t gva)
-{
-    uint64_t before = fills(vcpu);
-    uint64_t value;
-
-    if (soft_read_slow(vcpu, gva, 1, &value)) {
-        return UINT64_MAX;
-    }
-    return fills(vcpu) - before;
-}
-
 static void test_large_range(void)
 {
     struct soft_tlb_large large;

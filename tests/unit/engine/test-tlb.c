@@ -4,28 +4,9 @@
 
 #include "soft-tables.h"
 
-#define SCRATCH UINT64_C(0x50000)
-
 static void *known(const struct hv_engine_vcpu *vcpu, enum soft_tlb_kind kind, uint64_t gva)
 {
     return soft_tlb_lookup(&vcpu->view[kind], vcpu->tlb_id, gva, 1);
-}
-
-static uint64_t fills(const struct hv_engine_vcpu *vcpu)
-{
-    return hv_load_relaxed(&vcpu->counters.tlb_fills);
-}
-
-/* How many walks a read at @gva costs. */
-static uint64_t walks(struct hv_engine_vcpu *vcpu, uint64_t gva)
-{
-    uint64_t before = fills(vcpu);
-    uint64_t value;
-
-    if (soft_read_slow(vcpu, gva, 1, &value)) {
-        return UINT64_MAX;
-    }
-    return fills(vcpu) - before;
 }
 
 static struct guest *guest_with_pcids(void)

@@ -5,9 +5,7 @@
  * states, faults half way.
  */
 #include "native.h"
-#include "thunk-rig.h"
-
-#include "lib/tap.h"
+#include "thunk-case.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -46,25 +44,6 @@ RIG_CODE(fld1, "fld1");
 
 #define AREA       (RIG_BASE + 1024)
 #define AREA_MAX   1024u
-#define FCW        0u
-#define FSW        2u
-#define FTW        4u
-#define FOP        6u
-#define FIP        8u
-#define FDP        16u
-#define MXCSR      24u
-#define ST(n)      (32u + 16u * (n))
-#define XMM(n)     (160u + 16u * (n))
-#define HEADER     512u
-#define YMM(n)     (576u + 16u * (n))
-
-#define TAP_FAULT(rig, run, want)              \
-    do {                                       \
-        TAP_EQ(run, HV_FAULTED);               \
-        TAP_EQ((rig).vcpu.fault.vector, want); \
-    } while (0)
-
-static struct rig rig;
 
 static uint8_t *area(void)
 {
@@ -74,16 +53,6 @@ static uint8_t *area(void)
 static uint64_t area_get(unsigned offset, unsigned bytes)
 {
     return hv_load_le(area() + offset, bytes);
-}
-
-static uint64_t x_get(unsigned offset, unsigned bytes)
-{
-    return hv_load_le(&rig.cpu.x.bytes[offset], bytes);
-}
-
-static void x_set(unsigned offset, unsigned bytes, uint64_t value)
-{
-    hv_store_le(&rig.cpu.x.bytes[offset], value, bytes);
 }
 
 static void begin(void)
@@ -298,16 +267,16 @@ static void test_unknown_components(void)
     begin();
     memset(area(), 0, AREA_MAX);
     hv_store_le(area() + HEADER, 8, 8);
-    TAP_FAULT(rig, RIG_RUN(&rig, xrstor), HV_VECTOR_GP);
+    TAP_FAULT(RIG_RUN(&rig, xrstor), HV_VECTOR_GP);
     hv_store_le(area() + HEADER, 0, 8);
     hv_store_le(area() + HEADER + 8, UINT64_C(1) << 63 | 8, 8);
-    TAP_FAULT(rig, RIG_RUN(&rig, xrstor), HV_VECTOR_GP);
+    TAP_FAULT(RIG_RUN(&rig, xrstor), HV_VECTOR_GP);
     hv_store_le(area() + HEADER + 8, 0, 8);
     TAP_EQ(RIG_RUN(&rig, xrstor), 0);
-    TAP_FAULT(rig, RIG_RUN(&rig, xrstors), HV_VECTOR_GP); /* not compacted */
+    TAP_FAULT(RIG_RUN(&rig, xrstors), HV_VECTOR_GP); /* not compacted */
     rig.cpu.xcr0 = HV_XCR0_X87 | HV_XCR0_SSE;
     hv_store_le(area() + HEADER, 4, 8);
-    TAP_FAULT(rig, RIG_RUN(&rig, xrstor), HV_VECTOR_GP);
+    TAP_FAULT(RIG_RUN(&rig, xrstor), HV_VECTOR_GP);
 }
 
 /* What is in its initial state is left out, and comes back initial. */
@@ -355,34 +324,34 @@ static void test_xgetbv(void)
     TAP_EQ(rig.cpu.slot[HV_REG_RAX], 7);
     TAP_EQ(rig.cpu.slot[HV_REG_RDX], 0);
     rig.cpu.slot[HV_REG_RCX] = 2;
-    TAP_FAULT(rig, RIG_RUN(&rig, xgetbv), HV_VECTOR_GP);
+    TAP_FAULT(RIG_RUN(&rig, xgetbv), HV_VECTOR_GP);
     rig.cpu.cr4 &= ~(uint64_t)HV_CR4_OSXSAVE;
-    TAP_FAULT(rig, RIG_RUN(&rig, xgetbv), HV_VECTOR_UD);
+    TAP_FAULT(RIG_RUN(&rig, xgetbv), HV_VECTOR_UD);
 }
 
 static void test_refusals(void)
 {
     begin();
     rig.cpu.slot[HV_REG_RSI] = AREA + 8;
-    TAP_FAULT(rig, RIG_RUN(&rig, fxsave), HV_VECTOR_GP);
-    TAP_FAULT(rig, RIG_RUN(&rig, fxrstor), HV_VECTOR_GP);
+    TAP_FAULT(RIG_RUN(&rig, fxsave), HV_VECTOR_GP);
+    TAP_FAULT(RIG_RUN(&rig, fxrstor), HV_VECTOR_GP);
     rig.cpu.slot[HV_REG_RSI] = AREA + 16;
     TAP_EQ(RIG_RUN(&rig, fxsave), 0);
-    TAP_FAULT(rig, RIG_RUN(&rig, xsave), HV_VECTOR_GP);
-    TAP_FAULT(rig, RIG_RUN(&rig, xrstor), HV_VECTOR_GP);
+    TAP_FAULT(RIG_RUN(&rig, xsave), HV_VECTOR_GP);
+    TAP_FAULT(RIG_RUN(&rig, xrstor), HV_VECTOR_GP);
     begin();
     rig.cpu.cr0 |= HV_CR0_TS;
-    TAP_FAULT(rig, RIG_RUN(&rig, fxsave), HV_VECTOR_NM);
-    TAP_FAULT(rig, RIG_RUN(&rig, xsave), HV_VECTOR_NM);
-    TAP_FAULT(rig, RIG_RUN(&rig, fnsave), HV_VECTOR_NM);
-    TAP_FAULT(rig, RIG_RUN(&rig, fninit), HV_VECTOR_NM);
-    TAP_FAULT(rig, RIG_RUN(&rig, vldmxcsr), HV_VECTOR_NM);
+    TAP_FAULT(RIG_RUN(&rig, fxsave), HV_VECTOR_NM);
+    TAP_FAULT(RIG_RUN(&rig, xsave), HV_VECTOR_NM);
+    TAP_FAULT(RIG_RUN(&rig, fnsave), HV_VECTOR_NM);
+    TAP_FAULT(RIG_RUN(&rig, fninit), HV_VECTOR_NM);
+    TAP_FAULT(RIG_RUN(&rig, vldmxcsr), HV_VECTOR_NM);
     rig.cpu.cr4 &= ~(uint64_t)HV_CR4_OSXSAVE;
-    TAP_FAULT(rig, RIG_RUN(&rig, xrstor), HV_VECTOR_UD);
+    TAP_FAULT(RIG_RUN(&rig, xrstor), HV_VECTOR_UD);
     begin();
     rig.cpu.cpl = 3;
-    TAP_FAULT(rig, RIG_RUN(&rig, xsaves), HV_VECTOR_GP);
-    TAP_FAULT(rig, RIG_RUN(&rig, xrstors), HV_VECTOR_GP);
+    TAP_FAULT(RIG_RUN(&rig, xsaves), HV_VECTOR_GP);
+    TAP_FAULT(RIG_RUN(&rig, xrstors), HV_VECTOR_GP);
     rig.cpu.cpl = 0;
     memset(area(), 0, AREA_MAX);
     TAP_EQ(RIG_RUN(&rig, xsaves), 0);
@@ -403,17 +372,17 @@ static void test_faults(void)
     memset(rig_memory(RIG_BASE + HV_PAGE_SIZE - 64), 0x77, 64);
     rig.page[1] = RIG_PAGE_READ_ONLY;
     rig_fast(&rig);
-    TAP_FAULT(rig, RIG_RUN(&rig, fnsave), HV_VECTOR_PF);
-    TAP_FAULT(rig, RIG_RUN(&rig, fxsave), HV_VECTOR_PF);
-    TAP_FAULT(rig, RIG_RUN(&rig, xsave), HV_VECTOR_PF);
+    TAP_FAULT(RIG_RUN(&rig, fnsave), HV_VECTOR_PF);
+    TAP_FAULT(RIG_RUN(&rig, fxsave), HV_VECTOR_PF);
+    TAP_FAULT(RIG_RUN(&rig, xsave), HV_VECTOR_PF);
     rig.cpu.slot[HV_REG_RSI] += 40;
-    TAP_FAULT(rig, RIG_RUN(&rig, fnstenv), HV_VECTOR_PF);
+    TAP_FAULT(RIG_RUN(&rig, fnstenv), HV_VECTOR_PF);
     rig.page[1] = RIG_PAGE_ABSENT;
-    TAP_FAULT(rig, RIG_RUN(&rig, frstor), HV_VECTOR_PF);
-    TAP_FAULT(rig, RIG_RUN(&rig, fldenv), HV_VECTOR_PF);
+    TAP_FAULT(RIG_RUN(&rig, frstor), HV_VECTOR_PF);
+    TAP_FAULT(RIG_RUN(&rig, fldenv), HV_VECTOR_PF);
     rig.cpu.slot[HV_REG_RSI] -= 40;
-    TAP_FAULT(rig, RIG_RUN(&rig, fxrstor), HV_VECTOR_PF);
-    TAP_FAULT(rig, RIG_RUN(&rig, xrstor), HV_VECTOR_PF);
+    TAP_FAULT(RIG_RUN(&rig, fxrstor), HV_VECTOR_PF);
+    TAP_FAULT(RIG_RUN(&rig, xrstor), HV_VECTOR_PF);
     rig.page[1] = RIG_PAGE_BUSY;
     TAP_EQ(RIG_RUN(&rig, fnsave), -EAGAIN);
     if (x_difference(before)) {
@@ -500,8 +469,8 @@ static void test_pending(void)
     hv_store_le(area() + 4, 0x3801, 2);
     TAP_EQ(RIG_STEP(&rig, frstor), 0);
     TAP_OK(!rig.vcpu.fpu.x87_live);
-    TAP_FAULT(rig, RIG_STEP(&rig, fld1), HV_VECTOR_MF);
-    TAP_FAULT(rig, RIG_STEP(&rig, frstor), HV_VECTOR_MF);
+    TAP_FAULT(RIG_STEP(&rig, fld1), HV_VECTOR_MF);
+    TAP_FAULT(RIG_STEP(&rig, frstor), HV_VECTOR_MF);
     TAP_EQ(RIG_STEP(&rig, fxsave64), 0);
     TAP_EQ(area_get(FSW, 2), 0xb881);
     TAP_EQ(RIG_STEP(&rig, fnstenv), 0);

@@ -300,3 +300,15 @@ static inline void rig_eoi(struct rig *rig, unsigned vcpu)
 {
     rig_apic_write(rig, vcpu, 0xb0, 0);
 }
+
+/** Initialise the first or second 8259A (0, 1) as PCs do, for vectors 30h or 38h on, unmasked. */
+static inline void rig_pic_start(struct rig *rig, unsigned which, bool auto_eoi)
+{
+    uint16_t port = which ? 0xa0 : 0x20;
+
+    rig_outb(rig, port, 0x11);
+    rig_outb(rig, port + 1, (uint8_t)(0x30 + 8 * which));
+    rig_outb(rig, port + 1, which ? 0x02 : 0x04);
+    rig_outb(rig, port + 1, auto_eoi ? 0x03 : 0x01);
+    rig_outb(rig, port + 1, 0x00);
+}

@@ -131,11 +131,7 @@ static void test_interrupts(void)
     TAP_EQ(irqs(rig), 0);
     TAP_EQ(next(rig), 0x1fa);
     /* Each byte is an edge of its own at the 8259A. */
-    rig_outb(rig, 0x20, 0x11);
-    rig_outb(rig, 0x21, 0x30);
-    rig_outb(rig, 0x21, 0x04);
-    rig_outb(rig, 0x21, 0x03);
-    rig_outb(rig, 0x21, 0x00);
+    rig_pic_start(rig, 0, true);
     rig_outb(rig, DATA, 0xff);
     TAP_EQ(rig_take(rig, 0), 0x31);
     TAP_EQ(rig_take(rig, 0), -1);

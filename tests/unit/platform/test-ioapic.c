@@ -256,11 +256,7 @@ static void test_extint(void)
 
     /* The 8259A has something; the message makes the processor ask it. */
     rig_apic_write(rig, 0, 0x350, 0x10000); /* LINT0 masked: no virtual wire */
-    rig_outb(rig, 0x20, 0x11);
-    rig_outb(rig, 0x21, 0x30);
-    rig_outb(rig, 0x21, 0x04);
-    rig_outb(rig, 0x21, 0x01);
-    rig_outb(rig, 0x21, 0x00);
+    rig_pic_start(rig, 0, false);
     hv_platform_set_gsi(&rig->platform, 3, true);
     TAP_EQ(rig_take(rig, 0), -1);
     rig_ioapic_write(rig, PIN, MODE(7));

@@ -315,11 +315,7 @@ static void test_lint0(void)
 {
     struct rig *rig = rig_new();
 
-    rig_outb(rig, 0x20, 0x11);
-    rig_outb(rig, 0x21, 0x30);
-    rig_outb(rig, 0x21, 0x04);
-    rig_outb(rig, 0x21, 0x01);
-    rig_outb(rig, 0x21, 0x00);
+    rig_pic_start(rig, 0, false);
     hv_platform_set_gsi(&rig->platform, 3, true);
     TAP_EQ(rig->kicks[0], 1);
     TAP_EQ(rig_take(rig, 0), 0x33);

@@ -22,11 +22,7 @@ static struct rig *start(void)
 {
     struct rig *rig = rig_new();
 
-    rig_outb(rig, 0x20, 0x11);
-    rig_outb(rig, 0x21, 0x30);
-    rig_outb(rig, 0x21, 0x04);
-    rig_outb(rig, 0x21, 0x03); /* automatic EOI */
-    rig_outb(rig, 0x21, 0x00);
+    rig_pic_start(rig, 0, true);
     return rig;
 }
 

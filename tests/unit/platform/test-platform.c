@@ -154,10 +154,7 @@ static void test_wiring(void)
     struct rig *rig = rig_new();
 
     rig_apic_enable(rig, 0);
-    rig_outb(rig, 0x20, 0x11);
-    rig_outb(rig, 0x21, 0x30);
-    rig_outb(rig, 0x21, 0x04);
-    rig_outb(rig, 0x21, 0x03);
+    rig_pic_start(rig, 0, true);
     rig_outb(rig, 0x21, 0xfe);
     rig_ioapic_write(rig, 2, 0x52);
     rig_outb(rig, 0x43, 0x30); /* PIT, once, in 1 ms */

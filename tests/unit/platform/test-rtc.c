@@ -27,16 +27,8 @@ static struct rig *start(void)
 {
     struct rig *rig = rig_new();
 
-    rig_outb(rig, 0x20, 0x11);
-    rig_outb(rig, 0x21, 0x30);
-    rig_outb(rig, 0x21, 0x04);
-    rig_outb(rig, 0x21, 0x03);
-    rig_outb(rig, 0x21, 0x00);
-    rig_outb(rig, 0xa0, 0x11);
-    rig_outb(rig, 0xa1, 0x38);
-    rig_outb(rig, 0xa1, 0x02);
-    rig_outb(rig, 0xa1, 0x03);
-    rig_outb(rig, 0xa1, 0x00);
+    rig_pic_start(rig, 0, true);
+    rig_pic_start(rig, 1, true);
     return rig;
 }
 
