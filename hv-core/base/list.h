@@ -27,22 +27,12 @@ static inline bool hv_list_linked(const struct hv_list *node)
     return node->next != node;
 }
 
-static inline void hv_list_insert_after(struct hv_list *place, struct hv_list *node)
-{
-    node->prev = place;
-    node->next = place->next;
-    place->next->prev = node;
-    place->next = node;
-}
-
-static inline void hv_list_push_head(struct hv_list *head, struct hv_list *node)
-{
-    hv_list_insert_after(head, node);
-}
-
 static inline void hv_list_push_tail(struct hv_list *head, struct hv_list *node)
 {
-    hv_list_insert_after(head->prev, node);
+    node->next = head;
+    node->prev = head->prev;
+    head->prev->next = node;
+    head->prev = node;
 }
 
 static inline void hv_list_unlink(struct hv_list *node)
@@ -66,12 +56,8 @@ static inline struct hv_list *hv_list_pop_head(struct hv_list *head)
 
 #define hv_list_entry(node, type, member) HV_CONTAINER_OF(node, type, member)
 
+/* @node must not be unlinked in the body. */
 /* NOLINTBEGIN(bugprone-macro-parentheses): a declared name cannot stand in them */
 #define hv_list_for_each(node, head) \
     for (struct hv_list *node = (head)->next; node != (head); node = node->next)
-
-/* @node may be unlinked in the body. */
-#define hv_list_for_each_safe(node, after, head)                                   \
-    for (struct hv_list *node = (head)->next, *after = node->next; node != (head); \
-         node = after, after = node->next)
 /* NOLINTEND(bugprone-macro-parentheses) */

@@ -60,14 +60,12 @@ HV_MUST_CHECK int soft_write_bytes(struct hv_engine_vcpu *vcpu, uint64_t gva, co
  *          vCPUs of the domain are kept out until the commit. So a locked fast path must look at
  *          the alignment itself.
  *
- * Every success is followed by soft_rmw_commit() or soft_rmw_abandon() before any other access.
+ * Every success is followed by soft_rmw_commit() before any other access.
  */
 HV_MUST_CHECK int soft_rmw_begin(struct hv_engine_vcpu *vcpu, uint64_t gva, unsigned bytes,
                                  bool locked, void **place_out);
 /** End it: stores the bounce back where one was used. Cannot fault; may return -EAGAIN (device). */
 HV_MUST_CHECK int soft_rmw_commit(struct hv_engine_vcpu *vcpu);
-/** End it without a store: the instruction faulted on what it read. */
-void soft_rmw_abandon(struct hv_engine_vcpu *vcpu);
 
 /**
  * The host address of @gva for @kind and how many bytes of its page follow, for `rep` strings;

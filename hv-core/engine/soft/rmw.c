@@ -89,8 +89,3 @@ int soft_rmw_commit(struct hv_engine_vcpu *vcpu)
     finish(vcpu);
     return result;
 }
-
-void soft_rmw_abandon(struct hv_engine_vcpu *vcpu)
-{
-    finish(vcpu);
-}
