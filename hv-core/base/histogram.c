@@ -4,8 +4,10 @@
 
 #include <stdatomic.h>
 
-#define SUB_BUCKETS ((uint64_t)1 << HV_HISTOGRAM_SUB_BITS)
-#define PER_MILLION UINT64_C(1000000)
+#define SUB_BUCKETS      ((uint64_t)1 << HV_HISTOGRAM_SUB_BITS)
+#define PER_MILLION      UINT64_C(1000000)
+/* Where shared counts stop. */
+#define SHARED_COUNT_MAX (UINT32_MAX - (UINT32_C(1) << 20))
 
 HV_STATIC_ASSERT(HV_HISTOGRAM_BUCKETS == 1024, "counts fill one page");
 
@@ -61,6 +63,22 @@ void hv_histogram_record(struct hv_histogram *histogram, uint64_t value_ns)
     raise_max(&histogram->max_ns, value_ns);
 }
 
+void hv_histogram_record_shared(struct hv_histogram *histogram, uint64_t value_ns)
+{
+    _Atomic uint32_t *count = &histogram->counts[hv_histogram_bucket(value_ns)];
+    uint64_t max = atomic_load_explicit(&histogram->max_ns, memory_order_relaxed);
+
+    /* Short of the end by more than there are threads: none of them wraps it. */
+    if (atomic_load_explicit(count, memory_order_relaxed) < SHARED_COUNT_MAX) {
+        atomic_fetch_add_explicit(count, 1, memory_order_relaxed);
+    }
+    atomic_fetch_add_explicit(&histogram->total_ns, value_ns, memory_order_relaxed);
+    while (value_ns > max &&
+           !atomic_compare_exchange_weak_explicit(&histogram->max_ns, &max, value_ns,
+                                                  memory_order_relaxed, memory_order_relaxed)) {
+    }
+}
+
 void hv_histogram_merge(struct hv_histogram *to, const struct hv_histogram *from)
 {
     for (size_t i = 0; i < HV_HISTOGRAM_BUCKETS; i++) {
@@ -72,6 +90,30 @@ void hv_histogram_merge(struct hv_histogram *to, const struct hv_histogram *from
     }
     add_total(&to->total_ns, atomic_load_explicit(&from->total_ns, memory_order_relaxed));
     raise_max(&to->max_ns, atomic_load_explicit(&from->max_ns, memory_order_relaxed));
+}
+
+void hv_histogram_subtract(struct hv_histogram *histogram, const struct hv_histogram *before)
+{
+    uint64_t total = atomic_load_explicit(&histogram->total_ns, memory_order_relaxed);
+    uint64_t max = atomic_load_explicit(&histogram->max_ns, memory_order_relaxed);
+    uint64_t top = 0;
+
+    for (size_t i = 0; i < HV_HISTOGRAM_BUCKETS; i++) {
+        uint32_t less = atomic_load_explicit(&before->counts[i], memory_order_relaxed);
+        uint32_t left = atomic_load_explicit(&histogram->counts[i], memory_order_relaxed) - less;
+
+        if (less > 0) {
+            atomic_store_explicit(&histogram->counts[i], left, memory_order_relaxed);
+        }
+        top = left > 0 ? hv_histogram_bucket_top(i) : top;
+    }
+    atomic_store_explicit(&histogram->total_ns,
+                          total - atomic_load_explicit(&before->total_ns, memory_order_relaxed),
+                          memory_order_relaxed);
+    /* A new greatest of all is the greatest since, too; else only its bucket is known. */
+    if (max == atomic_load_explicit(&before->max_ns, memory_order_relaxed)) {
+        atomic_store_explicit(&histogram->max_ns, top < max ? top : max, memory_order_relaxed);
+    }
 }
 
 uint64_t hv_histogram_count(const struct hv_histogram *histogram)

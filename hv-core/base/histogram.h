@@ -8,8 +8,8 @@
  *     bucket       0 … 31 | 32 … 63 | 64 … 95  | … | 992 … 1023
  *     width             1 |       1 |        2 | … | 2^30
  *
- * One thread records (or threads under one lock); any thread may read, merge or ask meanwhile and
- * gets values that were true one after another, not at one instant. Counts stop at 2^32 - 1.
+ * One thread records (or threads under one lock, or all of them by the shared form); any thread may
+ * read, merge or ask meanwhile and gets values that were true one after another, not at one instant. Counts stop at 2^32 - 1.
  *
  * Source: the bucket scheme of G. Tene's HdrHistogram.
  */
@@ -24,9 +24,10 @@
 
 /* Zero-initialised it is empty. */
 struct hv_histogram {
-    _Atomic uint32_t counts[HV_HISTOGRAM_BUCKETS];
+    /* In front: with the buckets up to some µs on one page of those that stay untouched. */
     _Atomic uint64_t total_ns;
     _Atomic uint64_t max_ns;
+    _Atomic uint32_t counts[HV_HISTOGRAM_BUCKETS];
 };
 
 /** Bucket of a value, below HV_HISTOGRAM_BUCKETS. */
@@ -38,8 +39,18 @@ uint64_t hv_histogram_bucket_top(size_t bucket);
 /** Count one span. Context: the histogram's one writer; any lock. */
 void hv_histogram_record(struct hv_histogram *histogram, uint64_t value_ns);
 
+/** As above, where several threads record: a locked operation each for count and total. */
+void hv_histogram_record_shared(struct hv_histogram *histogram, uint64_t value_ns);
+
 /** Add the counts of @from to @to, whose writer the caller is. */
 void hv_histogram_merge(struct hv_histogram *to, const struct hv_histogram *from);
+
+/**
+ * Leave in @histogram what came after @before, an earlier copy of it: what a reader needs who wants
+ * figures from some moment on, while the recording goes on from the beginning. The greatest span of
+ * that time is then known to its bucket only.
+ */
+void hv_histogram_subtract(struct hv_histogram *histogram, const struct hv_histogram *before);
 
 /** How many spans were counted. */
 uint64_t hv_histogram_count(const struct hv_histogram *histogram);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/tap.h"
+#include "lib/threads.h"
 
 #define LAST_EXACT ((UINT64_C(1) << HV_HISTOGRAM_MAX_BITS) - 1)
 
@@ -125,6 +125,55 @@ static void test_saturates(void)
     TAP_EQ(hv_histogram_quantile(&one, 1000000), 7);
 }
 
+static void record_both(unsigned index, void *context)
+{
+    (void)context;
+    for (uint64_t value = 0; value < 5000; value++) {
+        hv_histogram_record_shared(&one, value * (index + 1));
+    }
+}
+
+static void test_shared(void)
+{
+    start();
+    threads_run(4, record_both, NULL);
+    for (unsigned index = 0; index < 4; index++) {
+        for (uint64_t value = 0; value < 5000; value++) {
+            hv_histogram_record(&two, value * (index + 1));
+        }
+    }
+    TAP_EQ(memcmp(&one, &two, sizeof(one)), 0);
+    one.counts[7] = UINT32_MAX - 1;
+    hv_histogram_record_shared(&one, 7);
+    TAP_EQ(one.counts[7], UINT32_MAX - 1);
+}
+
+static void test_subtract(void)
+{
+    static struct hv_histogram before;
+
+    start();
+    for (uint64_t value = 0; value < 1000; value++) {
+        hv_histogram_record(&one, value * 7);
+    }
+    memcpy(&before, &one, sizeof(one));
+    for (uint64_t value = 0; value < 500; value++) {
+        hv_histogram_record(&one, value * 5);
+        hv_histogram_record(&two, value * 5);
+    }
+    hv_histogram_subtract(&one, &before);
+    TAP_EQ(memcmp(one.counts, two.counts, sizeof(one.counts)), 0);
+    TAP_EQ(one.total_ns, two.total_ns);
+    /* The greatest of before was greater: now known to its bucket. */
+    TAP_OK(one.max_ns >= two.max_ns && (one.max_ns - two.max_ns) * 32 <= two.max_ns);
+    TAP_EQ(hv_histogram_bucket(one.max_ns), hv_histogram_bucket(two.max_ns));
+    memcpy(&before, &two, sizeof(two));
+    hv_histogram_record(&two, 123456789);
+    hv_histogram_subtract(&two, &before);
+    TAP_EQ(two.max_ns, 123456789);
+    TAP_EQ(hv_histogram_count(&two), 1);
+}
+
 int main(int argc, char **argv)
 {
     static const struct tap_case cases[] = {
@@ -135,6 +184,8 @@ int main(int argc, char **argv)
         {"base.histogram.clamped", test_clamped},
         {"base.histogram.merge", test_merge},
         {"base.histogram.saturates", test_saturates},
+        {"base.histogram.shared", test_shared},
+        {"base.histogram.subtract", test_subtract},
     };
     return tap_run(argc, argv, cases, HV_ARRAY_LEN(cases));
 }
