@@ -16,7 +16,8 @@
 
 static _Thread_local struct {
     unsigned count;
-    const struct hv_lock *locks[HELD_MAX];
+    bool walks; /* the lists of locks */
+    const struct hv_lock_head *locks[HELD_MAX];
     uint64_t thread_id;
 } held;
 
@@ -32,14 +33,31 @@ uint64_t hv_thread_id(void)
     return held.thread_id;
 }
 
-static HV_NORETURN HV_COLD void wrong_order(const struct hv_lock *lock, const struct hv_lock *holds)
+static HV_NORETURN HV_COLD void wrong_order(const struct hv_lock_head *lock,
+                                            const struct hv_lock_head *holds)
 {
     hv_panic("lock order: \"%s\"[%u] (rank %u) is to be taken while \"%s\"[%u] (rank %u) is held",
              lock->name, lock->index, lock->rank, holds->name, holds->index, holds->rank);
 }
 
-void hv_lock_check_take(const struct hv_lock *lock)
+static HV_NORETURN HV_COLD void in_walk(const char *what)
 {
+    hv_panic("lock order: \"%s\" is to be taken, or waited for, in a walk of the locks", what);
+}
+
+void hv_lock_note_walk(bool begins)
+{
+    if (HV_CONFIG_RANKS && begins && held.walks) {
+        in_walk("another walk");
+    }
+    held.walks = begins;
+}
+
+void hv_lock_check_take(const struct hv_lock_head *lock)
+{
+    if (HV_UNLIKELY(held.walks)) {
+        in_walk(lock->name);
+    }
     for (unsigned i = 0; i < held.count; i++) {
         if (HV_UNLIKELY(held.locks[i]->rank >= lock->rank)) {
             wrong_order(lock, held.locks[i]);
@@ -47,7 +65,7 @@ void hv_lock_check_take(const struct hv_lock *lock)
     }
 }
 
-void hv_lock_check_second(const struct hv_lock *first, const struct hv_lock *second)
+void hv_lock_check_second(const struct hv_lock_head *first, const struct hv_lock_head *second)
 {
     if (HV_UNLIKELY(first->rank != second->rank)) {
         hv_panic("lock pair: \"%s\"[%u] (rank %u) and \"%s\"[%u] (rank %u) are of two ranks",
@@ -59,16 +77,16 @@ void hv_lock_check_second(const struct hv_lock *first, const struct hv_lock *sec
     }
 }
 
-void hv_lock_note_taken(struct hv_lock *lock)
+void hv_lock_note_taken(struct hv_lock_head *lock)
 {
     if (HV_UNLIKELY(held.count == HELD_MAX)) {
         hv_panic("\"%s\" is one lock too many: a thread may hold %u", lock->name, HELD_MAX);
     }
     held.locks[held.count++] = lock;
-    hv_store_relaxed(&lock->owner, hv_thread_id());
+    hv_store_relaxed(&lock->holder, hv_thread_id());
 }
 
-void hv_lock_note_dropped(struct hv_lock *lock)
+void hv_lock_note_dropped(struct hv_lock_head *lock)
 {
     unsigned i = held.count;
 
@@ -83,20 +101,24 @@ void hv_lock_note_dropped(struct hv_lock *lock)
     for (held.count--; i <= held.count; i++) {
         held.locks[i - 1] = held.locks[i];
     }
-    hv_store_relaxed(&lock->owner, 0);
+    hv_store_relaxed(&lock->holder, 0);
 }
 
 void hv_lock_assert_held(const struct hv_lock *lock)
 {
     /* Only this thread ever writes its own number there, so a relaxed look cannot be wrong. */
-    if (HV_CONFIG_RANKS && HV_UNLIKELY(hv_load_relaxed(&lock->owner) != hv_thread_id())) {
-        hv_panic("lock \"%s\"[%u] should be held here and is not", lock->name, lock->index);
+    if (HV_CONFIG_RANKS && HV_UNLIKELY(hv_load_relaxed(&lock->head.holder) != hv_thread_id())) {
+        hv_panic("lock \"%s\"[%u] should be held here and is not", lock->head.name,
+                 lock->head.index);
     }
 }
 
 void hv_lock_check_wait(enum hv_rank rank, const char *what)
 {
     if (HV_CONFIG_RANKS) {
+        if (HV_UNLIKELY(held.walks)) {
+            in_walk(what);
+        }
         for (unsigned i = 0; i < held.count; i++) {
             if (HV_UNLIKELY(held.locks[i]->rank >= rank)) {
                 hv_panic("lock order: %s (rank %u) is to be waited for while \"%s\"[%u] (rank %u) "
@@ -110,6 +132,9 @@ void hv_lock_check_wait(enum hv_rank rank, const char *what)
 
 void hv_lock_check_none(const char *what)
 {
+    if (HV_CONFIG_RANKS && HV_UNLIKELY(held.walks)) {
+        in_walk(what);
+    }
     if (HV_CONFIG_RANKS && HV_UNLIKELY(held.count > 0)) {
         hv_panic("lock order: %s may block, but \"%s\"[%u] (rank %u) is held", what,
                  held.locks[0]->name, held.locks[0]->index, held.locks[0]->rank);

@@ -91,18 +91,15 @@ static uint32_t spin_rounds(void)
 
 void hv_lock_init(struct hv_lock *lock, enum hv_rank rank, const char *name, unsigned index)
 {
-    *lock = (struct hv_lock){
-        .rank = (uint16_t)rank,
-        .index = (uint16_t)index,
-        .name = name,
-    };
+    *lock = (struct hv_lock){0};
+    hv_lock_head_init(&lock->head, rank, name, index, NULL);
 }
 
 void hv_lock_finish(struct hv_lock *lock)
 {
     HV_ASSERT(hv_load_relaxed(&lock->word) == WORD_FREE);
     HV_ASSERT(hv_load_relaxed(&lock->waiters) == 0);
-    (void)lock;
+    hv_lock_head_finish(&lock->head);
 }
 
 static bool take_free(struct hv_lock *lock)
@@ -167,40 +164,46 @@ static unsigned park(struct hv_lock *lock, uint64_t start_ns)
 static HV_COLD void take_slow(struct hv_lock *lock)
 {
     uint64_t start = hv_clock_host_now().v;
-    uint32_t waiters = hv_add_seq(&lock->waiters, 1) + 1;
-    struct hv_lock_counters *counters = &lock->counters;
-    unsigned parked = 0;
-    uint64_t span;
+    struct hv_lock_wait wait = {.waiters = hv_add_seq(&lock->waiters, 1) + 1};
 
     if (!spin_for(lock)) {
-        parked = park(lock, start);
+        wait.parked = park(lock, start);
     }
     hv_sub_seq(&lock->waiters, 1);
-    span = hv_clock_host_now().v - start;
+    wait.span_ns = hv_clock_host_now().v - start;
+    if (HV_CONFIG_LOCK_PROFILE) {
+        hv_lock_note_wait(&lock->head, &lock->head.side, &wait);
+    }
+}
 
-    hv_count(&counters->contended, 1);
-    hv_count(&counters->parked, parked);
-    hv_count(&counters->wait_ns, span);
-    if (span > hv_load_relaxed(&counters->wait_max_ns)) {
-        hv_store_relaxed(&counters->wait_max_ns, span);
+/* As the fast path, between two looks at the counter. */
+static HV_COLD void take_sampled(struct hv_lock *lock)
+{
+    uint64_t before = hv_cycles_now();
+
+    if (!take_free(lock)) {
+        take_slow(lock);
+        before = 0;
     }
-    if (waiters > hv_load_relaxed(&counters->waiters_max)) {
-        hv_store_relaxed(&counters->waiters_max, waiters);
-    }
+    hv_lock_sample_begin(&lock->head.side, before);
 }
 
 /* It is ours: the ends of all ways to take. */
-static void note_taken(struct hv_lock *lock)
+static inline void note_taken(struct hv_lock *lock)
 {
-    hv_count(&lock->counters.acquired, 1);
+    if (HV_CONFIG_LOCK_PROFILE) {
+        hv_count(&lock->head.side.counters.acquired, 1);
+    }
     if (HV_CONFIG_RANKS) {
-        hv_lock_note_taken(lock);
+        hv_lock_note_taken(&lock->head);
     }
 }
 
-static void take_unchecked(struct hv_lock *lock)
+static inline void take_unchecked(struct hv_lock *lock)
 {
-    if (HV_UNLIKELY(!take_free(lock))) {
+    if (hv_lock_sample_due()) {
+        take_sampled(lock);
+    } else if (HV_UNLIKELY(!take_free(lock))) {
         take_slow(lock);
     }
     note_taken(lock);
@@ -209,7 +212,7 @@ static void take_unchecked(struct hv_lock *lock)
 HV_NO_TSA void hv_lock_take(struct hv_lock *lock)
 {
     if (HV_CONFIG_RANKS) {
-        hv_lock_check_take(lock);
+        hv_lock_check_take(&lock->head);
     }
     take_unchecked(lock);
 }
@@ -217,8 +220,7 @@ HV_NO_TSA void hv_lock_take(struct hv_lock *lock)
 HV_NO_TSA bool hv_lock_try(struct hv_lock *lock)
 {
     if (!take_free(lock)) {
-        /* The one counter that is written without the lock. */
-        hv_add_relaxed(&lock->counters.try_failed, 1);
+        hv_add_relaxed(&lock->head.side.counters.try_failed, 1);
         return false;
     }
     note_taken(lock);
@@ -227,12 +229,12 @@ HV_NO_TSA bool hv_lock_try(struct hv_lock *lock)
 
 HV_NO_TSA void hv_lock_take_pair(struct hv_lock *a, struct hv_lock *b)
 {
-    struct hv_lock *first = a->index < b->index ? a : b;
+    struct hv_lock *first = a->head.index < b->head.index ? a : b;
     struct hv_lock *second = first == a ? b : a;
 
     if (HV_CONFIG_RANKS) {
-        hv_lock_check_second(first, second);
-        hv_lock_check_take(first);
+        hv_lock_check_second(&first->head, &second->head);
+        hv_lock_check_take(&first->head);
     }
     take_unchecked(first);
     take_unchecked(second);
@@ -259,14 +261,32 @@ static HV_COLD void drop_slow(struct hv_lock *lock)
              hv_swap_seq(&lock->word, WORD_WAITED) == WORD_FREE);
 }
 
-HV_NO_TSA void hv_lock_drop(struct hv_lock *lock)
+static inline void release(struct hv_lock *lock)
 {
     uint32_t held = WORD_HELD;
 
-    if (HV_CONFIG_RANKS) {
-        hv_lock_note_dropped(lock);
-    }
     if (HV_UNLIKELY(!hv_cas_seq(&lock->word, &held, WORD_FREE))) {
         drop_slow(lock);
+    }
+}
+
+static HV_COLD void drop_sampled(struct hv_lock *lock)
+{
+    struct hv_lock_sample sample;
+
+    hv_lock_sample_end(&lock->head, &lock->head.side, &sample);
+    release(lock);
+    hv_lock_sample_book(&sample);
+}
+
+HV_NO_TSA void hv_lock_drop(struct hv_lock *lock)
+{
+    if (HV_CONFIG_RANKS) {
+        hv_lock_note_dropped(&lock->head);
+    }
+    if (hv_lock_sampled(&lock->head.side)) {
+        drop_sampled(lock);
+    } else {
+        release(lock);
     }
 }

@@ -11,7 +11,7 @@
  * Invariants:
  *   (1) ranks of the locks a thread holds rise strictly in the order of taking (checked in every
  *       build but release, which aborts naming both locks);
- *   (2) statistics are plain counters written under the lock; readers load them relaxed;
+ *   (2) what is counted at each taking is a plain store under the lock; readers load it relaxed;
  *   (3) `waiters` is never less than the number of threads parked on the word.
  *
  * Source: U. Drepper, "Futexes Are Tricky" (the three-state word); WebKit's ParkingLot and Linux
@@ -19,37 +19,18 @@
  */
 #pragma once
 
-#include "sync/atomic.h"
-#include "sync/lock-ranks.h"
+#include "sync/lock-head.h"
 
 #include "hv-config.h"
 
 #include <hv/types.h>
-
-/* What is counted for each lock, always on. */
-struct hv_lock_counters {
-    _Atomic uint64_t acquired;
-    _Atomic uint64_t contended;  /* entered the slow path */
-    _Atomic uint64_t try_failed; /* the only one written without the lock */
-    _Atomic uint64_t parked;     /* times a waiter slept in the kernel */
-    _Atomic uint64_t wait_ns;    /* total over the slow path */
-    _Atomic uint64_t wait_max_ns;
-    _Atomic uint32_t waiters_max;
-};
 
 struct HV_CAPABILITY("mutex") hv_lock {
     /* Atomic: 0 free, 1 held, 2 held and somebody may be parked. */
     _Atomic uint32_t word;
     _Atomic uint32_t waiters;
     _Atomic uint32_t handoff;
-    /* Set at creation. */
-    uint16_t rank;
-    uint16_t index;
-    const char *name;
-    /* Guarded by the lock itself; read by anybody. */
-    struct hv_lock_counters counters;
-    /* The thread that holds it (its hv_thread_id()), for the checkers only. */
-    _Atomic uint64_t owner;
+    struct hv_lock_head head;
 };
 
 /** A number of this thread's own, never 0 and never reused. */
@@ -67,7 +48,8 @@ void hv_lock_init(struct hv_lock *lock, enum hv_rank rank, const char *name, uns
 /**
  * The lock is free and stays unused from here on. No thread may be on its way out of
  * hv_lock_drop() either: what the lock stands in is freed after a join, a grace period (qsbr.h) or
- * the like, never by "the last one who drops it".
+ * the like, never by "the last one who drops it". One that is listed with an owner waits for who
+ * walks the lists (lock-registry.h): no lock of rank >= HV_RANK_FLUSH_WAIT is held then.
  */
 void hv_lock_finish(struct hv_lock *lock);
 
@@ -81,6 +63,12 @@ void hv_lock_drop(struct hv_lock *lock) HV_RELEASES(lock);
 
 /** Take two locks of one rank, in the order of their index. @a and @b differ. */
 void hv_lock_take_pair(struct hv_lock *a, struct hv_lock *b) HV_ACQUIRES(a, b);
+
+/** What has been counted of it. Context: any thread. */
+static inline const struct hv_lock_counters *hv_lock_counters(const struct hv_lock *lock)
+{
+    return &lock->head.side.counters;
+}
 
 /** Abort unless this thread holds it (every build but release). For `_locked` functions. */
 void hv_lock_assert_held(const struct hv_lock *lock) HV_ASSERTS_HELD(lock);

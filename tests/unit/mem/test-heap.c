@@ -98,9 +98,9 @@ static void test_extents(void)
     TAP_EQ(hv_heap_free_extent(heap, first[0], 0), (uint64_t)-EBUSY);
     TAP_OK(conserved(taken));
     hv_frame_put(arena, (hv_mfn){first[0].v + 500});
-    acquired = hv_load_relaxed(&heap->shards[0].lock.counters.acquired);
+    acquired = hv_load_relaxed(&hv_lock_counters(&heap->shards[0].lock)->acquired);
     TAP_EQ(hv_heap_free_extent(heap, first[0], 0), 0);
-    TAP_EQ(hv_load_relaxed(&heap->shards[0].lock.counters.acquired), acquired + 1);
+    TAP_EQ(hv_load_relaxed(&hv_lock_counters(&heap->shards[0].lock)->acquired), acquired + 1);
     taken -= HV_EXTENT_FRAMES;
     TAP_OK(conserved(taken));
     TAP_EQ(hv_heap_alloc_extent(heap, 3, &more), 0);

@@ -224,7 +224,7 @@ static void test_fill_vs_dying(void)
 
 static uint64_t acquired(const struct hv_lock *lock)
 {
-    return hv_load_relaxed(&lock->counters.acquired);
+    return hv_load_relaxed(&hv_lock_counters(lock)->acquired);
 }
 
 /* A destroyed domain costs its heap one lock operation an extent, and all locks together three. */

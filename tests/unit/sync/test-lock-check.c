@@ -36,7 +36,7 @@ static void test_rising(void)
     hv_lock_drop(&p2m);
     hv_lock_check_wait(HV_RANK_FLUSH_WAIT, "a wait");
     hv_lock_check_none("a call");
-    TAP_EQ(p2m.owner, 0);
+    TAP_EQ(p2m.head.holder, 0);
 }
 
 static void test_try_any_order(void)

@@ -51,11 +51,11 @@ static void test_counters(void)
     }
     TAP_OK(hv_lock_try(&lock));
     hv_lock_drop(&lock);
-    TAP_EQ(lock.counters.acquired, 101);
-    TAP_EQ(lock.counters.contended, 0);
-    TAP_EQ(lock.counters.parked, 0);
-    TAP_EQ(lock.counters.wait_ns, 0);
-    TAP_EQ(lock.counters.try_failed, 0);
+    TAP_EQ(hv_lock_counters(&lock)->acquired, 101);
+    TAP_EQ(hv_lock_counters(&lock)->contended, 0);
+    TAP_EQ(hv_lock_counters(&lock)->parked, 0);
+    TAP_EQ(hv_lock_counters(&lock)->wait_ns, 0);
+    TAP_EQ(hv_lock_counters(&lock)->try_failed, 0);
     hv_lock_finish(&lock);
 }
 
@@ -67,11 +67,11 @@ static void test_try(void)
     hv_lock_take(&lock);
     threads_run(1, try_once, &got);
     TAP_OK(!got);
-    TAP_EQ(lock.counters.try_failed, 1);
+    TAP_EQ(hv_lock_counters(&lock)->try_failed, 1);
     hv_lock_drop(&lock);
     threads_run(1, try_once, &got);
     TAP_OK(got);
-    TAP_EQ(lock.counters.acquired, 2);
+    TAP_EQ(hv_lock_counters(&lock)->acquired, 2);
 }
 
 static void test_parks(void)
@@ -93,12 +93,12 @@ static void test_parks(void)
     hv_lock_drop(&lock);
     threads_join(&threads);
     TAP_EQ(play.owners, 2);
-    TAP_EQ(lock.counters.acquired, 3);
-    TAP_EQ(lock.counters.contended, 2);
-    TAP_OK(lock.counters.parked >= 2);
-    TAP_EQ(lock.counters.waiters_max, 2);
-    TAP_OK(lock.counters.wait_max_ns > 0);
-    TAP_OK(lock.counters.wait_ns >= lock.counters.wait_max_ns);
+    TAP_EQ(hv_lock_counters(&lock)->acquired, 3);
+    TAP_EQ(hv_lock_counters(&lock)->contended, 2);
+    TAP_OK(hv_lock_counters(&lock)->parked >= 2);
+    TAP_EQ(hv_lock_counters(&lock)->waiters_max, 2);
+    TAP_OK(hv_lock_counters(&lock)->wait_max_ns > 0);
+    TAP_OK(hv_lock_counters(&lock)->wait_ns >= hv_lock_counters(&lock)->wait_max_ns);
     TAP_EQ(lock.waiters, 0);
     TAP_EQ(lock.word, 0);
 }
@@ -143,7 +143,7 @@ static void test_handoff(void)
     TAP_OK(hv_lock_try(&lock));
     hv_lock_drop(&lock);
     TAP_EQ(lock.handoff, 0);
-    TAP_EQ(lock.counters.acquired, 4);
+    TAP_EQ(hv_lock_counters(&lock)->acquired, 4);
 }
 
 /* Thread 3 asks just after the dropper looked for one who asks: the dropper must look again. */
@@ -198,8 +198,8 @@ static void test_pair(void)
     hv_lock_take_pair(&low, &high);
     hv_lock_drop(&low);
     hv_lock_drop(&high);
-    TAP_EQ(low.counters.acquired, 2);
-    TAP_EQ(high.counters.acquired, 2);
+    TAP_EQ(hv_lock_counters(&low)->acquired, 2);
+    TAP_EQ(hv_lock_counters(&high)->acquired, 2);
 }
 
 static void take_pair(unsigned index, void *context)
@@ -230,7 +230,7 @@ static void test_pair_order(void)
     hv_race_end();
     hv_lock_drop(&pair[0]);
     threads_join(&threads);
-    TAP_EQ(pair[1].counters.acquired, 1);
+    TAP_EQ(hv_lock_counters(&pair[1])->acquired, 1);
 }
 
 static void store_id(unsigned index, void *context)
