@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Options and repeated runs: see hv-bench.h. */
+#include "bench/hv-bench.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define RUNS_NORMAL 15u
+#define RUNS_QUICK  3u
+#define RUNS_MAX    1000u
+#define SEED        UINT64_C(0x10d6e)
+
+/* ---- options ---- */
+
+static int complain(const struct bench *bench, const char *format, ...) HV_PRINTF(2, 3);
+
+static int complain(const struct bench *bench, const char *format, ...)
+{
+    va_list args;
+
+    fprintf(stderr, "hv-bench %s: ", bench->what->name);
+    va_start(args, format);
+    vfprintf(stderr, format, args);
+    va_end(args);
+    fprintf(stderr, "\n");
+    return BENCH_EXIT_USAGE;
+}
+
+int bench_fail(const struct bench *bench, const char *format, ...)
+{
+    va_list args;
+
+    fflush(stdout);
+    fprintf(stderr, "hv-bench %s: ", bench->what->name);
+    va_start(args, format);
+    vfprintf(stderr, format, args);
+    va_end(args);
+    fprintf(stderr, "\n");
+    return BENCH_EXIT_FAILED;
+}
+
+static void list_choices(const struct bench_option *option, char *text, size_t size)
+{
+    size_t at = 0;
+
+    text[0] = '\0';
+    for (size_t i = 0; option->choices[i] && at < size; i++) {
+        at += (size_t)snprintf(text + at, size - at, "%s%s", i ? ", " : "", option->choices[i]);
+    }
+}
+
+static int parse_choice(const struct bench *bench, struct bench_option *option, const char *text)
+{
+    char allowed[256];
+
+    for (size_t i = 0; option->choices[i]; i++) {
+        if (strcmp(option->choices[i], text) == 0) {
+            option->value = i;
+            return 0;
+        }
+    }
+    list_choices(option, allowed, sizeof(allowed));
+    return complain(bench, "%s “%s”: expected %s", option->name, text, allowed);
+}
+
+static int parse_number(const struct bench *bench, const char *name, const char *text, uint64_t min,
+                        uint64_t max, uint64_t *value_out)
+{
+    char *end = NULL;
+    unsigned long long value;
+
+    errno = 0;
+    value = strtoull(text, &end, 0);
+    if (errno != 0 || end == text || *end != '\0' || text[0] == '-' || value < min || value > max) {
+        return complain(bench, "%s “%s”: expected a number from %" PRIu64 " to %" PRIu64, name,
+                        text, min, max);
+    }
+    *value_out = value;
+    return 0;
+}
+
+static int unknown(const struct bench *bench, const char *name)
+{
+    char allowed[512] = "--json, --quick, --runs, --seed, --help";
+    size_t at = strlen(allowed);
+
+    for (size_t i = 0; bench->options[i].name && at < sizeof(allowed); i++) {
+        at += (size_t)snprintf(allowed + at, sizeof(allowed) - at, ", %s", bench->options[i].name);
+    }
+    return complain(bench, "unknown option “%s”; expected %s", name, allowed);
+}
+
+/* One that takes a value. */
+static int parse_valued(struct bench *bench, const char *name, const char *value)
+{
+    uint64_t number = 0;
+    int status;
+
+    if (strcmp(name, "--runs") == 0) {
+        status = parse_number(bench, name, value, 1, RUNS_MAX, &number);
+        bench->runs = (unsigned)number;
+        return status;
+    }
+    if (strcmp(name, "--seed") == 0) {
+        return parse_number(bench, name, value, 0, UINT64_MAX, &bench->seed);
+    }
+    for (struct bench_option *option = bench->options; option->name; option++) {
+        if (strcmp(option->name, name) == 0) {
+            return option->choices
+                       ? parse_choice(bench, option, value)
+                       : parse_number(bench, name, value, option->min, option->max, &option->value);
+        }
+    }
+    return unknown(bench, name);
+}
+
+static bool takes_value(const struct bench *bench, const char *name)
+{
+    if (strcmp(name, "--runs") == 0 || strcmp(name, "--seed") == 0) {
+        return true;
+    }
+    for (const struct bench_option *option = bench->options; option->name; option++) {
+        if (strcmp(option->name, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* --name=value or --name value. */
+static int parse_one(struct bench *bench, int argc, char **argv, int *at)
+{
+    char name[64];
+    const char *given = argv[*at];
+    const char *value = strchr(given, '=');
+    size_t length = value ? (size_t)(value - given) : strlen(given);
+
+    snprintf(name, sizeof(name), "%.*s", (int)length, given);
+    if (!takes_value(bench, name)) {
+        return unknown(bench, given);
+    }
+    if (!value && *at + 1 >= argc) {
+        return complain(bench, "%s: a value is missing", name);
+    }
+    return parse_valued(bench, name, value ? value + 1 : argv[++*at]);
+}
+
+int bench_parse(struct bench *bench, int argc, char **argv, bool *help_out)
+{
+    int status = 0;
+
+    bench->seed = SEED;
+    for (size_t i = 0; bench->what->options && bench->what->options[i].name; i++) {
+        bench->options[i] = bench->what->options[i];
+    }
+    for (int i = 0; status == 0 && i < argc; i++) {
+        if (strcmp(argv[i], "--json") == 0) {
+            bench->json = true;
+        } else if (strcmp(argv[i], "--quick") == 0) {
+            bench->quick = true;
+        } else if (strcmp(argv[i], "--help") == 0) {
+            *help_out = true;
+        } else {
+            status = parse_one(bench, argc, argv, &i);
+        }
+    }
+    if (bench->runs == 0) {
+        bench->runs = bench->quick ? RUNS_QUICK : RUNS_NORMAL;
+    }
+    return status;
+}
+
+void bench_print_help(const struct hv_bench *what)
+{
+    printf("Usage: hv-bench %s [OPTION...]\n\n%s\n\n", what->name, what->summary);
+    printf("  %-22s %s\n", "--json", "one JSON object a line instead of text");
+    printf("  %-22s few and short runs: that it works, not how fast\n", "--quick");
+    printf("  %-22s runs, interleaved; %u, or %u with --quick\n", "--runs N", RUNS_NORMAL,
+           RUNS_QUICK);
+    printf("  %-22s of whatever is random\n", "--seed N");
+    for (const struct bench_option *option = what->options; option && option->name; option++) {
+        char line[320];
+
+        if (option->choices) {
+            char allowed[256];
+
+            list_choices(option, allowed, sizeof(allowed));
+            snprintf(line, sizeof(line), "%s (%s)", allowed, option->choices[option->value]);
+        } else {
+            snprintf(line, sizeof(line), "%" PRIu64 " to %" PRIu64 " (%" PRIu64 ")", option->min,
+                     option->max, option->value);
+        }
+        printf("  %-22s %s: %s\n", option->name, option->help, line);
+    }
+}
+
+uint64_t bench_option(const struct bench *bench, const char *name)
+{
+    for (const struct bench_option *option = bench->options; option->name; option++) {
+        if (strcmp(option->name, name) == 0) {
+            return option->value;
+        }
+    }
+    abort();
+}
+
+uint64_t bench_size(const struct bench *bench, uint64_t normal, uint64_t quick)
+{
+    return bench->quick ? quick : normal;
+}
+
+/* ---- repeated runs ---- */
+
+static double *room_for(unsigned runs)
+{
+    double *room = calloc(runs, sizeof(*room));
+
+    if (!room) {
+        abort();
+    }
+    return room;
+}
+
+struct bench_series *bench_series_create(const struct bench *bench, unsigned variants)
+{
+    struct bench_series *series =
+        calloc(1, sizeof(*series) + variants * sizeof(struct bench_figure));
+
+    if (!series) {
+        abort();
+    }
+    series->variants = variants;
+    for (unsigned i = 0; i < variants; i++) {
+        series->each[i] = (struct bench_figure){room_for(bench->runs), bench->runs};
+    }
+    return series;
+}
+
+void bench_series_destroy(struct bench_series *series)
+{
+    for (unsigned i = 0; series && i < series->variants; i++) {
+        bench_figure_finish(&series->each[i]);
+    }
+    free(series);
+}
+
+void bench_interleave(struct bench *bench, struct bench_series *series,
+                      double (*measure)(void *context, unsigned variant), void *context)
+{
+    for (unsigned run = 0; run < bench->runs; run++) {
+        for (unsigned i = 0; i < series->variants; i++) {
+            unsigned variant = (run + i) % series->variants;
+
+            series->each[variant].runs[run] = measure(context, variant);
+        }
+    }
+}
+
+void bench_figure_subtract(const struct bench_figure *a, const struct bench_figure *b,
+                           struct bench_figure *difference_out)
+{
+    *difference_out = (struct bench_figure){room_for(a->count), a->count};
+    for (unsigned i = 0; i < a->count; i++) {
+        difference_out->runs[i] = a->runs[i] - b->runs[i];
+    }
+}
+
+void bench_figure_finish(struct bench_figure *figure)
+{
+    free(figure->runs);
+    *figure = (struct bench_figure){0};
+}
+
+static int ascending(const void *a, const void *b)
+{
+    double difference = *(const double *)a - *(const double *)b;
+
+    return (difference > 0) - (difference < 0);
+}
+
+/* Of an even number the mean of the two in the middle. */
+double bench_figure_median(const struct bench_figure *figure)
+{
+    double *sorted = room_for(figure->count);
+    double median;
+
+    memcpy(sorted, figure->runs, figure->count * sizeof(*sorted));
+    qsort(sorted, figure->count, sizeof(*sorted), ascending);
+    median = (sorted[figure->count / 2] + sorted[(figure->count - 1) / 2]) / 2;
+    free(sorted);
+    return median;
+}
+
+static double clock_ns(clockid_t clock)
+{
+    struct timespec now;
+
+    clock_gettime(clock, &now);
+    return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
+}
+
+double bench_thread_ns(void)
+{
+    return clock_ns(CLOCK_THREAD_CPUTIME_ID);
+}
+
+double bench_wall_ns(void)
+{
+    return clock_ns(CLOCK_MONOTONIC);
+}

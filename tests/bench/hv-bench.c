@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* `hv-bench NAME [OPTION…]`: the benches of the core's mechanisms. See hv-bench.h. */
+#include "bench/hv-bench.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct hv_bench *const benches[] = {
+    &hv_bench_locks,
+};
+
+static void print_usage(void)
+{
+    printf("Usage: hv-bench NAME [--json] [--quick] [OPTION...]\n\n");
+    for (size_t i = 0; i < HV_ARRAY_LEN(benches); i++) {
+        printf("  %-10s %s\n", benches[i]->name, benches[i]->summary);
+    }
+    printf("\n`hv-bench NAME --help` lists the options of one.\n");
+}
+
+static const struct hv_bench *find(const char *name)
+{
+    for (size_t i = 0; i < HV_ARRAY_LEN(benches); i++) {
+        if (strcmp(benches[i]->name, name) == 0) {
+            return benches[i];
+        }
+    }
+    return NULL;
+}
+
+static int complain(const char *name)
+{
+    fprintf(stderr,
+            name ? "hv-bench: no bench “%s”; expected " : "hv-bench: a name is missing: ", name);
+    for (size_t i = 0; i < HV_ARRAY_LEN(benches); i++) {
+        fprintf(stderr, "%s%s", i ? ", " : "", benches[i]->name);
+    }
+    fprintf(stderr, "\n");
+    return BENCH_EXIT_USAGE;
+}
+
+int main(int argc, char **argv)
+{
+    struct bench bench = {0};
+    bool help = false;
+    int status;
+
+    if (argc > 1 && strcmp(argv[1], "--help") == 0) {
+        print_usage();
+        return 0;
+    }
+    bench.what = argc > 1 ? find(argv[1]) : NULL;
+    if (!bench.what) {
+        return complain(argc > 1 ? argv[1] : NULL);
+    }
+    status = bench_parse(&bench, argc - 2, argv + 2, &help);
+    if (status != 0) {
+        return status;
+    }
+    if (help) {
+        bench_print_help(bench.what);
+        return 0;
+    }
+    bench_print_setup(&bench);
+    status = bench.what->run(&bench);
+    return fflush(stdout) == 0 ? status : BENCH_EXIT_FAILED;
+}

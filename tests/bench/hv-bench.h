@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * The frame of `hv-bench NAME`: options, the setup that every report begins with, rows, and the
+ * statistics of repeated, interleaved runs. A bench is one file hv-bench-NAME.c with one struct
+ * hv_bench, listed in hv-bench.c.
+ *
+ *     static int run(struct bench *bench)
+ *     {
+ *         static const char *const names[] = {"old", "new"};
+ *         struct bench_series *series = bench_series_create(bench, HV_ARRAY_LEN(names));
+ *
+ *         bench_interleave(bench, series, measure, context);
+ *         bench_row_begin(bench, "loop");
+ *         bench_row_text(bench, "strategy", "both");
+ *         bench_row_figure(bench, "old_ns", &series->each[0]);
+ *         …
+ *         bench_row_end(bench);
+ *     }
+ *
+ * Output is text for people, or with --json one object a line: {"setup": {…}} first, then the rows.
+ * `bench`, `strategy`, `engine` and `threads` of a row are plain values; a figure is
+ * {"min": …, "median": …, "max": …} over the runs.
+ *
+ * Exit status: 0; 1 when a bench cannot run or found something wrong; 2 for a bad command line.
+ */
+#pragma once
+
+#include <hv/compiler.h>
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define BENCH_EXIT_FAILED 1
+#define BENCH_EXIT_USAGE  2
+
+struct bench;
+
+/* An option of one bench, beyond --json, --quick, --runs, --seed and --help, which all have. */
+struct bench_option {
+    const char *name;           /* "--threads" */
+    const char *help;           /* what it means */
+    const char *const *choices; /* the words allowed, NULL at the end; or NULL: a number */
+    uint64_t min, max;          /* of a number */
+    uint64_t value;             /* a number, or an index of choices: the default */
+};
+
+struct hv_bench {
+    const char *name;
+    const char *summary;                /* one line */
+    const char *engine;                 /* "real", "counted" or "model": what the figures are of */
+    const struct bench_option *options; /* with name NULL at the end; or NULL */
+    /** Returns the exit status. */
+    int (*run)(struct bench *bench);
+};
+
+extern const struct hv_bench hv_bench_locks;
+
+#define BENCH_OPTIONS_MAX 16
+
+struct bench {
+    const struct hv_bench *what;
+    bool json, quick;
+    unsigned runs;
+    uint64_t seed;
+    struct bench_option options[BENCH_OPTIONS_MAX]; /* with what was given */
+    bool first;                                     /* nothing stands in the row yet */
+};
+
+/** What was given, or the default, for the option of that name, which the bench has. */
+uint64_t bench_option(const struct bench *bench, const char *name);
+
+/** @normal, or @quick when --quick was given. */
+uint64_t bench_size(const struct bench *bench, uint64_t normal, uint64_t quick);
+
+/* ---- repeated runs ---- */
+
+struct bench_figure {
+    double *runs; /* one result a run */
+    unsigned count;
+};
+
+struct bench_series {
+    unsigned variants;
+    struct bench_figure each[];
+};
+
+/** Room for the runs of @variants things that are compared. Ends the process without memory. */
+struct bench_series *bench_series_create(const struct bench *bench, unsigned variants);
+void bench_series_destroy(struct bench_series *series);
+
+/**
+ * Measure each variant once a run, each run beginning with another one, so that whatever drifts on
+ * the host drifts for all.
+ *
+ * @measure  gives one result of @variant.
+ */
+void bench_interleave(struct bench *bench, struct bench_series *series,
+                      double (*measure)(void *context, unsigned variant), void *context);
+
+/** *@difference_out: what @a has over @b, run by run. Destroyed with bench_figure_finish(). */
+void bench_figure_subtract(const struct bench_figure *a, const struct bench_figure *b,
+                           struct bench_figure *difference_out);
+void bench_figure_finish(struct bench_figure *figure);
+
+double bench_figure_median(const struct bench_figure *figure);
+
+/** CPU time of this thread, and time by the monotonic clock, in ns. */
+double bench_thread_ns(void);
+double bench_wall_ns(void);
+
+/* ---- output ---- */
+
+void bench_row_begin(struct bench *bench, const char *name);
+void bench_row_text(struct bench *bench, const char *key, const char *value);
+void bench_row_number(struct bench *bench, const char *key, uint64_t value);
+void bench_row_figure(struct bench *bench, const char *key, const struct bench_figure *figure);
+void bench_row_end(struct bench *bench);
+
+/** Say on stderr, in one line, why it cannot go on. Returns BENCH_EXIT_FAILED. */
+int bench_fail(const struct bench *bench, const char *format, ...) HV_PRINTF(2, 3);
+
+/* ---- for hv-bench.c ---- */
+
+/** Read the command line behind the bench's name. Returns 0, or an exit status and ends at once. */
+int bench_parse(struct bench *bench, int argc, char **argv, bool *help_out);
+void bench_print_help(const struct hv_bench *what);
+void bench_print_setup(struct bench *bench);
