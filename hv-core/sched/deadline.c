@@ -6,7 +6,7 @@
 #include <pthread.h>
 
 #include "base/alloc.h"
-#include "sched/thread.h"
+#include "sync/thread.h"
 #include "sync/lock.h"
 #include "sync/race.h"
 

@@ -12,7 +12,7 @@
 
 #include "base/alloc.h"
 #include "base/format.h"
-#include "sched/thread.h"
+#include "sync/thread.h"
 #include "sync/race.h"
 
 /* Freed blocks of a grace period that a worker runs in one turn. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* sched/thread: the body runs, by its name, with asynchronous signals blocked and others not. */
-#include "sched/thread.h"
+/* sync/thread: the body runs, by its name, with asynchronous signals blocked and others not. */
+#include "sync/thread.h"
 
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 
@@ -56,11 +57,34 @@ static void test_name(void)
     TAP_STR(seen.name, "hv-worker-255");
 }
 
+static void *be_idle(void *context)
+{
+    *(int *)context = sched_getscheduler(0);
+    hv_thread_be_idle();
+    return (void *)(intptr_t)sched_getscheduler(0);
+}
+
+/* The thread that says so, and no other. */
+static void test_idle(void)
+{
+    int ours = sched_getscheduler(0);
+    void *result = NULL;
+    pthread_t thread;
+    int before = -1;
+
+    TAP_EQ(hv_thread_start(&thread, "hv-test", be_idle, &before), 0);
+    TAP_EQ(pthread_join(thread, &result), 0);
+    TAP_EQ(before, ours);
+    TAP_EQ((intptr_t)result, SCHED_IDLE);
+    TAP_EQ(sched_getscheduler(0), ours);
+}
+
 int main(int argc, char **argv)
 {
     static const struct tap_case cases[] = {
-        {"sched.thread.mask", test_mask},
-        {"sched.thread.name", test_name},
+        {"sync.thread.mask", test_mask},
+        {"sync.thread.name", test_name},
+        {"sync.thread.idle", test_idle},
     };
     return tap_run(argc, argv, cases, HV_ARRAY_LEN(cases));
 }
