@@ -288,10 +288,12 @@ void hv_domain_destroy(struct hv_domain *domain)
     hv_lock_take(&domain->end_lock);
     domain->ended = true;
     hv_lock_drop(&domain->end_lock);
-    hv_domain_announce(domain, HV_DOMAIN_STATE_DYING);
+    hv_store_seq(&domain->state, HV_DOMAIN_STATE_DYING);
+    hv_domain_announce(domain);
     hv_domain_stop_vcpus(domain);
     hv_lock_drop(&domain->lifecycle);
     undo_steps(domain, HV_ARRAY_LEN(steps));
-    hv_domain_announce(domain, HV_DOMAIN_STATE_DEAD);
+    hv_store_seq(&domain->state, HV_DOMAIN_STATE_DEAD);
+    hv_domain_announce(domain);
     free_domain(domain);
 }

@@ -7,12 +7,12 @@
  *     RUNNING --no host memory--> PAUSED (end = NO_MEMORY)
  *     any --hv_domain_destroy--> DYING --> DEAD (memory returned, object freed)
  *
- * vCPUs and the state meet in two words: a vCPU counts itself into `active` and then looks at
- * `may_run`; who stops the domain clears `may_run` and then waits for `active` to become 0. Both
- * sides store, then load, sequentially consistent.
+ * A vCPU counts itself into `active` and then looks at the state; who stops the domain changes the
+ * state and then waits for `active` to become 0. Both sides store, then load, sequentially
+ * consistent.
  *
  * Invariants:
- *   (1) guest code runs only while may_run is set and the vCPU is counted in active;
+ *   (1) guest code runs only while the state is RUNNING and the vCPU is counted in active;
  *   (2) `end` is written once between two resets or resumes, by the first who ends the domain;
  *   (3) state changes hold the lifecycle lock, but for RUNNING -> SHUTDOWN or PAUSED by the guest's
  *       own end, which is a compare-and-exchange so that it can be done under any lock. A domain that
@@ -48,8 +48,7 @@ struct hv_domain {
     struct hv_list link;      /* guarded by the core's domlist lock */
 
     /* Atomic. */
-    _Atomic uint32_t state; /* enum hv_domain_state */
-    _Atomic uint32_t may_run;
+    _Atomic uint32_t state;   /* enum hv_domain_state */
     _Atomic uint32_t active;  /* vCPUs inside their run loop; futex word */
     _Atomic uint32_t changes; /* bumped with each change of state; futex word */
     _Atomic uint64_t halted;  /* vCPUs that wait with interrupts off or for SIPI */
@@ -71,14 +70,17 @@ struct hv_domain {
 void hv_domain_end(struct hv_domain *domain, enum hv_domain_end end, uint32_t code, unsigned vcpu,
                    const char *reason);
 
+/** Change the state if it is @from. Whoever waits for a change is to be woken by the next. */
+bool hv_domain_change(struct hv_domain *domain, enum hv_domain_state from, enum hv_domain_state to);
+
 /** Wake whoever waits for a change of state. */
-void hv_domain_announce(struct hv_domain *domain, enum hv_domain_state state);
+void hv_domain_announce(struct hv_domain *domain);
 
-/** Clear may_run, ring every vCPU, and wait until none is inside. No lock of rank >= DEVICE. */
+/** Make every vCPU look at the state. */
+void hv_domain_ring_vcpus(struct hv_domain *domain);
+
+/** No longer RUNNING: ring every vCPU, and wait until none is inside. No lock of rank >= DEVICE. */
 void hv_domain_stop_vcpus(struct hv_domain *domain);
-
-/** Set may_run and wake every vCPU. */
-void hv_domain_start_vcpus(struct hv_domain *domain);
 
 /** What the platform and the engine call upward; tables in wiring.c. */
 extern const struct hv_cpu_hooks hv_domain_cpu_hooks;       /* context: struct hv_vcpu */

@@ -2,6 +2,7 @@
 /* Changes of a domain's state: run, pause, end, reset. The diagram stands in domain.h. */
 #include "domain/domain.h"
 
+#include "base/assert.h"
 #include "domain/core.h"
 #include "sync/futex.h"
 
@@ -13,28 +14,36 @@ static enum hv_domain_state get_state(const struct hv_domain *domain)
     return (enum hv_domain_state)hv_load_seq(&domain->state);
 }
 
-void hv_domain_announce(struct hv_domain *domain, enum hv_domain_state state)
+bool hv_domain_change(struct hv_domain *domain, enum hv_domain_state from, enum hv_domain_state to)
 {
-    hv_store_seq(&domain->state, state);
+    uint32_t expected = from;
+
+    return hv_cas_seq(&domain->state, &expected, to);
+}
+
+void hv_domain_announce(struct hv_domain *domain)
+{
     hv_add_seq(&domain->changes, 1);
     hv_futex_wake(&domain->changes, INT32_MAX);
 }
 
-/* Make the vCPUs leave, and the state say so. */
-static void settle_end(struct hv_domain *domain, enum hv_domain_end end)
+void hv_domain_ring_vcpus(struct hv_domain *domain)
 {
-    uint32_t expected = HV_DOMAIN_STATE_RUNNING;
-
-    hv_store_seq(&domain->may_run, 0);
     for (unsigned i = 0; i < domain->vcpus; i++) {
         hv_doorbell_ring(&domain->vcpu[i].bell, HV_REQUEST_STOP);
     }
-    /* Only from RUNNING: a pause or a destroy under way decides the state itself. */
-    if (hv_cas_seq(&domain->state, &expected,
-                   end == HV_DOMAIN_END_NO_MEMORY ? HV_DOMAIN_STATE_PAUSED
-                                                  : HV_DOMAIN_STATE_SHUTDOWN)) {
-        hv_add_seq(&domain->changes, 1);
-        hv_futex_wake(&domain->changes, INT32_MAX);
+}
+
+/* Let the state say so, and the vCPUs look at it. Only from RUNNING: a pause or a destroy under way
+ * has stopped them already, and decides the state itself. */
+static void settle_end(struct hv_domain *domain, enum hv_domain_end end)
+{
+    enum hv_domain_state to =
+        end == HV_DOMAIN_END_NO_MEMORY ? HV_DOMAIN_STATE_PAUSED : HV_DOMAIN_STATE_SHUTDOWN;
+
+    if (hv_domain_change(domain, HV_DOMAIN_STATE_RUNNING, to)) {
+        hv_domain_ring_vcpus(domain);
+        hv_domain_announce(domain);
     }
 }
 
@@ -71,19 +80,17 @@ void hv_domain_stop_vcpus(struct hv_domain *domain)
     uint32_t inside;
 
     hv_lock_check_wait(HV_RANK_FLUSH_WAIT, "stopping vCPUs");
-    hv_store_seq(&domain->may_run, 0);
-    for (unsigned i = 0; i < domain->vcpus; i++) {
-        hv_doorbell_ring(&domain->vcpu[i].bell, HV_REQUEST_STOP);
-    }
+    HV_ASSERT(get_state(domain) != HV_DOMAIN_STATE_RUNNING);
+    hv_domain_ring_vcpus(domain);
     /* Pairs with leave_domain() of the run loop. */
     while ((inside = hv_load_seq(&domain->active)) != 0) {
         hv_futex_wait(&domain->active, inside, HV_NS_NEVER);
     }
 }
 
-void hv_domain_start_vcpus(struct hv_domain *domain)
+/* They find RUNNING. */
+static void wake_vcpus(struct hv_domain *domain)
 {
-    hv_store_seq(&domain->may_run, 1);
     for (unsigned i = 0; i < domain->vcpus; i++) {
         hv_sched_wake(&domain->vcpu[i].entity);
     }
@@ -125,27 +132,47 @@ static void quiesce(struct hv_domain *domain)
     hv_platform_pause(&domain->platform);
 }
 
-int hv_domain_unpause(struct hv_domain *domain)
+/* The state changes while the domain stands still, which only a kill can forestall. */
+static int settle_state(struct hv_domain *domain, enum hv_domain_state from,
+                        enum hv_domain_state to)
+{
+    if (!hv_domain_change(domain, from, to)) {
+        return -ECANCELED;
+    }
+    hv_domain_announce(domain);
+    return 0;
+}
+
+static int run_again(struct hv_domain *domain)
 {
     enum hv_domain_end end;
-    int rc = 0;
+    int rc;
+
+    quiesce(domain);
+    hv_platform_resume(&domain->platform);
+    rc = settle_state(domain, HV_DOMAIN_STATE_PAUSED, HV_DOMAIN_STATE_RUNNING);
+    if (rc < 0) {
+        return rc;
+    }
+    wake_vcpus(domain);
+    /* One who ended it before RUNNING could not change the state. Pairs with hv_domain_end(): who
+     * writes `end` after this look settles it. */
+    end = get_end(domain);
+    if (end != HV_DOMAIN_END_NONE) {
+        settle_end(domain, end);
+    }
+    return 0;
+}
+
+int hv_domain_unpause(struct hv_domain *domain)
+{
+    int rc = -EBUSY;
 
     hv_lock_take(&domain->lifecycle);
-    if (get_state(domain) != HV_DOMAIN_STATE_PAUSED) {
-        rc = -EBUSY;
-    } else if (!forget_end(domain, true)) {
-        hv_domain_announce(domain, HV_DOMAIN_STATE_SHUTDOWN);
-    } else {
-        quiesce(domain);
-        hv_platform_resume(&domain->platform);
-        hv_domain_announce(domain, HV_DOMAIN_STATE_RUNNING);
-        hv_domain_start_vcpus(domain);
-        /* One who ended it before RUNNING could not change the state, and we have set may_run
-         * after him. Pairs with hv_domain_end(): who writes `end` after this look settles it. */
-        end = get_end(domain);
-        if (end != HV_DOMAIN_END_NONE) {
-            settle_end(domain, end);
-        }
+    if (get_state(domain) == HV_DOMAIN_STATE_PAUSED) {
+        rc = forget_end(domain, true)
+                 ? run_again(domain)
+                 : settle_state(domain, HV_DOMAIN_STATE_PAUSED, HV_DOMAIN_STATE_SHUTDOWN);
     }
     hv_lock_drop(&domain->lifecycle);
     return rc;
@@ -153,14 +180,13 @@ int hv_domain_unpause(struct hv_domain *domain)
 
 int hv_domain_pause(struct hv_domain *domain)
 {
-    uint32_t expected = HV_DOMAIN_STATE_RUNNING;
     int rc = 0;
 
     hv_lock_take(&domain->lifecycle);
-    if (hv_cas_seq(&domain->state, &expected, HV_DOMAIN_STATE_PAUSED)) {
+    if (hv_domain_change(domain, HV_DOMAIN_STATE_RUNNING, HV_DOMAIN_STATE_PAUSED)) {
         quiesce(domain);
-        hv_domain_announce(domain, HV_DOMAIN_STATE_PAUSED);
-    } else if (expected == HV_DOMAIN_STATE_PAUSED) {
+        hv_domain_announce(domain);
+    } else if (get_state(domain) == HV_DOMAIN_STATE_PAUSED) {
         quiesce(domain); /* by itself, perhaps: NO_MEMORY */
     } else {
         rc = -EBUSY;
@@ -169,28 +195,31 @@ int hv_domain_pause(struct hv_domain *domain)
     return rc;
 }
 
+static void power_up(struct hv_domain *domain)
+{
+    quiesce(domain);
+    hv_platform_reset(&domain->platform);
+    for (unsigned i = 0; i < domain->vcpus; i++) {
+        struct hv_vcpu *vcpu = &domain->vcpu[i];
+
+        hv_cpu_reset(&vcpu->cpu, i == 0);
+        hv_store_seq(&vcpu->startup, 0);
+        domain->ops->state_changed(vcpu->engine);
+    }
+    hv_store_seq(&domain->halted, 0);
+    (void)forget_end(domain, false);
+}
+
 int hv_domain_reset(struct hv_domain *domain)
 {
     enum hv_domain_state state;
-    int rc = 0;
+    int rc = -EBUSY;
 
     hv_lock_take(&domain->lifecycle);
     state = get_state(domain);
-    if (state != HV_DOMAIN_STATE_PAUSED && state != HV_DOMAIN_STATE_SHUTDOWN) {
-        rc = -EBUSY;
-    } else {
-        quiesce(domain);
-        hv_platform_reset(&domain->platform);
-        for (unsigned i = 0; i < domain->vcpus; i++) {
-            struct hv_vcpu *vcpu = &domain->vcpu[i];
-
-            hv_cpu_reset(&vcpu->cpu, i == 0);
-            hv_store_seq(&vcpu->startup, 0);
-            domain->ops->state_changed(vcpu->engine);
-        }
-        hv_store_seq(&domain->halted, 0);
-        (void)forget_end(domain, false);
-        hv_domain_announce(domain, HV_DOMAIN_STATE_PAUSED);
+    if (state == HV_DOMAIN_STATE_PAUSED || state == HV_DOMAIN_STATE_SHUTDOWN) {
+        power_up(domain);
+        rc = settle_state(domain, state, HV_DOMAIN_STATE_PAUSED);
     }
     hv_lock_drop(&domain->lifecycle);
     return rc;

@@ -15,11 +15,16 @@
 
 #define SERVED_BY_ENGINE (HV_REQUEST_FLUSH | HV_REQUEST_EPOCH | HV_REQUEST_CODE)
 
-/* Count in before looking at may_run: pairs with hv_domain_stop_vcpus(). */
+static bool may_run(const struct hv_domain *domain)
+{
+    return hv_load_seq(&domain->state) == HV_DOMAIN_STATE_RUNNING;
+}
+
+/* Count in before looking at the state: pairs with hv_domain_stop_vcpus(). */
 static bool enter_domain(struct hv_domain *domain)
 {
     hv_add_seq(&domain->active, 1);
-    return hv_load_seq(&domain->may_run);
+    return may_run(domain);
 }
 
 static void leave_domain(struct hv_domain *domain)
@@ -169,7 +174,7 @@ static bool run_once(struct hv_vcpu *vcpu, struct hv_worker *worker, hv_ns slice
     }
     hv_doorbell_acknowledge(&vcpu->bell);
     *verdict_out = HV_SCHED_BLOCK;
-    if (!hv_load_seq(&domain->may_run)) {
+    if (!may_run(domain)) {
         return false;
     }
     budget = apply_startup(vcpu) ? 1 : 0;
