@@ -9,70 +9,21 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/bits.h"
 #include "sync/race.h"
-
-/* One step of a scrub: what a worker does between two looks at what else is to be done. */
-#define SCRUB_STEP (512 * HV_KIB)
-
-static void *extent_host(const struct hv_heap *heap, uint32_t extent)
-{
-    return hv_arena_host(heap->arena, hv_extent_first(extent));
-}
-
-/* Its frames are zero, wherever they came from. */
-static void mark_scrubbed(struct hv_heap *heap, uint32_t extent)
-{
-    for (uint64_t i = 0; i < HV_EXTENT_FRAMES; i++) {
-        hv_mfn mfn = {hv_extent_first(extent).v + i};
-
-        hv_store_relaxed(&hv_arena_frame(heap->arena, mfn)->count, 0);
-    }
-}
-
-static void scrub_extent(struct hv_heap *heap, uint32_t extent)
-{
-    uint8_t *host = extent_host(heap, extent);
-
-    for (uint64_t done = 0; host && done < HV_EXTENT_SIZE; done += SCRUB_STEP) {
-        memset(host + done, 0, SCRUB_STEP);
-    }
-    mark_scrubbed(heap, extent);
-}
-
-void hv_heap_scrub_frame(struct hv_heap *heap, hv_mfn mfn)
-{
-    void *host = hv_arena_host(heap->arena, mfn);
-
-    if (host) {
-        memset(host, 0, HV_PAGE_SIZE);
-    }
-}
-
-void hv_heap_flush_reused(struct hv_heap *heap, uint64_t stamp)
-{
-    /*
-     * Mappers only: a vCPU of the frame's last owner has forgotten it, because a leaf's reference
-     * is put after the flush (D4), or runs no more. A mapper unmaps without a flush.
-     */
-    if (stamp != 0) {
-        hv_holders_flush(&heap->arena->holders, NULL, 0, true, stamp, &heap->flushes);
-    }
-}
 
 int hv_heap_make_ready(struct hv_heap *heap, uint32_t extent, enum hv_extent_state was)
 {
     if (was == HV_EXTENT_STATE_RETURNED &&
-        hv_backing_populate(&heap->arena->backing, extent_host(heap, extent), HV_EXTENT_SIZE)) {
+        hv_backing_populate(&heap->arena->backing,
+                            hv_arena_host(heap->arena, hv_extent_first(extent)), HV_EXTENT_SIZE)) {
         hv_heap_give_extent(heap, extent, was);
         return -ENOMEM;
     }
     HV_RACE("heap.extent.moving");
     /* Before the scrub: a mapper's last stores must not come after it. */
-    hv_heap_flush_reused(heap, heap->extents[extent].stamp);
-    heap->extents[extent].stamp = 0;
+    hv_heap_flush_extent(heap, extent);
     if (was == HV_EXTENT_STATE_DIRTY) {
-        scrub_extent(heap, extent);
+        hv_heap_scrub_extent(heap, extent);
     }
     return 0;
 }
@@ -225,42 +176,7 @@ int hv_heap_alloc_frame(struct hv_heap *heap, uint16_t owner, hv_mfn *mfn_out)
     }
     frame = hv_arena_frame(heap->arena, *mfn_out);
     hv_heap_flush_reused(heap, stamp);
-    if (hv_load_seq(&frame->count) & HV_FRAME_NEED_SCRUB) {
-        hv_heap_scrub_frame(heap, *mfn_out);
-    }
+    hv_heap_scrub_frame(heap, *mfn_out);
     hv_frame_assign(frame, owner);
     return 0;
-}
-
-uint64_t hv_heap_trim(struct hv_heap *heap, uint64_t keep_bytes)
-{
-    const struct hv_backing *backing = &heap->arena->backing;
-    struct hv_heap_info info;
-    uint64_t returned = 0;
-    uint64_t backed;
-
-    hv_lock_check_wait(HV_RANK_FLUSH_WAIT, "trimming the heap");
-    hv_heap_get_info(heap, &info);
-    backed = (info.clean_frames + info.dirty_frames) * HV_PAGE_SIZE;
-    while (backing->kind != HV_BACKING_KIND_NONE && backed >= keep_bytes + HV_EXTENT_SIZE) {
-        enum hv_extent_state was;
-        uint32_t extent = hv_heap_take_backed_extent(heap, 0, &was);
-
-        if (extent == HV_EXTENT_NIL) {
-            break; /* what is left is single frames */
-        }
-        /* Before: a mapper's last store would make a page of it again, and not of zeros. */
-        hv_heap_flush_reused(heap, heap->extents[extent].stamp);
-        heap->extents[extent].stamp = 0;
-        if (hv_backing_return(backing, extent_host(heap, extent), (uint64_t)extent * HV_EXTENT_SIZE,
-                              HV_EXTENT_SIZE)) {
-            hv_heap_give_extent(heap, extent, was);
-            break;
-        }
-        mark_scrubbed(heap, extent);
-        hv_heap_give_extent(heap, extent, HV_EXTENT_STATE_RETURNED);
-        backed -= HV_EXTENT_SIZE;
-        returned += HV_EXTENT_SIZE;
-    }
-    return returned;
 }

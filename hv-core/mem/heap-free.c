@@ -25,7 +25,7 @@ static bool release_alone(struct hv_frame *frame, uint16_t owner)
 
 int hv_heap_free_extent(struct hv_heap *heap, hv_mfn first, uint16_t owner)
 {
-    uint32_t index = (uint32_t)(first.v / HV_EXTENT_FRAMES);
+    uint32_t index = hv_extent_of(first);
     struct hv_extent *extent = &heap->extents[index];
     struct hv_frame *frames = hv_arena_frame(heap->arena, first);
     struct hv_shard *shard;
@@ -83,7 +83,7 @@ static void free_bit(struct hv_extent *extent, uint64_t frame)
 /* Free a run of frames of one extent. */
 static void free_run(struct hv_heap *heap, const hv_mfn *frames, size_t count)
 {
-    uint32_t index = (uint32_t)(frames[0].v / HV_EXTENT_FRAMES);
+    uint32_t index = hv_extent_of(frames[0]);
     struct hv_extent *extent = &heap->extents[index];
     struct hv_shard *shard = &heap->shards[extent->shard];
 
@@ -106,7 +106,7 @@ void hv_heap_free_batch(struct hv_heap *heap, const hv_mfn *frames, size_t count
     size_t start = 0;
 
     for (size_t i = 1; i <= count; i++) {
-        if (i == count || frames[i].v / HV_EXTENT_FRAMES != frames[start].v / HV_EXTENT_FRAMES) {
+        if (i == count || hv_extent_of(frames[i]) != hv_extent_of(frames[start])) {
             free_run(heap, &frames[start], i - start);
             start = i;
         }

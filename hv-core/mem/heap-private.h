@@ -17,7 +17,9 @@
  *       an allocation out of a claim leaves it alone;
  *   (4) who holds a claim finds memory: a search of all lists that found none is repeated while
  *       something came back since it began or is still moving (hv_heap_search_on());
- *   (5) only MOVING extents are scrubbed, populated or returned, with no lock held.
+ *   (5) only MOVING extents are scrubbed, populated or returned, with no lock held;
+ *   (6) what is owed for a free frame stands in its count word, wherever the frame is: NEED_SCRUB
+ *       until it is zero, NEED_FLUSH until mappers have forgotten it.
  */
 #pragma once
 
@@ -69,8 +71,8 @@ struct hv_heap {
     /* Atomic. */
     HV_ALIGNED(HV_CACHE_LINE) _Atomic uint64_t unclaimed;
     _Atomic uint64_t returns;         /* how often frames or extents came into a list */
-    _Atomic uint32_t moving;          /* extents taken out of a list, neither owned nor back yet */
-    struct hv_eventcount settled;     /* one fewer is moving */
+    _Atomic uint64_t moving;          /* frames taken out of a list, neither owned nor back yet */
+    struct hv_eventcount settled;     /* fewer are moving */
     struct hv_flush_counters flushes; /* of reuse */
 };
 
@@ -94,6 +96,9 @@ uint32_t hv_heap_take_extent(struct hv_heap *heap, unsigned home, enum hv_extent
 /** As above, but one that has host memory: no RETURNED one. */
 uint32_t hv_heap_take_backed_extent(struct hv_heap *heap, unsigned home,
                                     enum hv_extent_state *was_out);
+/** One that has host memory, DIRTY rather than CLEAN, of shard @from or the next; it stays there. */
+uint32_t hv_heap_take_spare_extent(struct hv_heap *heap, unsigned from,
+                                   enum hv_extent_state *was_out);
 /** Put a MOVING extent into a list. */
 void hv_heap_give_extent(struct hv_heap *heap, uint32_t extent, enum hv_extent_state state);
 /** A MOVING extent has an owner now. */
@@ -124,15 +129,42 @@ static inline void hv_heap_note_return(struct hv_heap *heap)
     hv_add_seq(&heap->returns, 1);
 }
 
+/** Free frames are in the caller's hands. Before they can be missed where they were. */
+static inline void hv_heap_hold(struct hv_heap *heap, uint64_t frames)
+{
+    /* Pairs with hv_heap_search_on(). */
+    hv_add_seq(&heap->moving, frames);
+}
+/** No longer: they have an owner, or are back and their return is noted. */
+void hv_heap_let_go(struct hv_heap *heap, uint64_t frames);
+
 /** A MOVING extent: make it zero and backed by host memory. -ENOMEM: it is back in its list. */
 HV_MUST_CHECK int hv_heap_make_ready(struct hv_heap *heap, uint32_t extent,
                                      enum hv_extent_state was);
-/** Zero one frame that is in nobody's hands but the caller's. */
+
+/** Zero a free frame that is in nobody's hands but the caller's, if it is owed that. */
 void hv_heap_scrub_frame(struct hv_heap *heap, hv_mfn mfn);
+/** As above for all frames of a MOVING extent. */
+void hv_heap_scrub_extent(struct hv_heap *heap, uint32_t extent);
+/** The frames of a MOVING extent are zero and forgotten: nothing is owed for them. */
+void hv_heap_mark_clean(struct hv_heap *heap, uint32_t extent);
+
 /** Have mappers forget what they knew of frames freed at @stamp or before; 0: nothing to do. */
 void hv_heap_flush_reused(struct hv_heap *heap, uint64_t stamp);
+/** The same for a MOVING extent, once. */
+void hv_heap_flush_extent(struct hv_heap *heap, uint32_t extent);
 
 static inline hv_mfn hv_extent_first(uint32_t extent)
 {
     return (hv_mfn){(uint64_t)extent * HV_EXTENT_FRAMES};
+}
+
+static inline uint32_t hv_extent_of(hv_mfn mfn)
+{
+    return (uint32_t)(mfn.v / HV_EXTENT_FRAMES);
+}
+
+static inline struct hv_shard *hv_extent_shard(const struct hv_heap *heap, uint32_t extent)
+{
+    return &heap->shards[heap->extents[extent].shard];
 }

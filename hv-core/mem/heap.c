@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Shards, their lists of extents, claims. Allocation is in heap-alloc.c, freeing in heap-free.c. */
+/*
+ * Shards, their lists of extents, claims. Allocation is in heap-alloc.c, freeing in heap-free.c, what
+ * happens to free memory in between in heap-scrub.c and heap-trim.c.
+ */
 #include "mem/heap.h"
 
 #include <errno.h>
@@ -140,33 +143,49 @@ unsigned hv_heap_home(const struct hv_heap *heap, uint16_t owner)
     return owner % heap->shard_count;
 }
 
-/* The first extent of the first of @lists that has one. */
-static uint32_t take_of_lists(struct hv_heap *heap, unsigned home,
+/* The first extent of the first of the shard's @lists that has one. */
+static uint32_t take_of_shard(struct hv_heap *heap, struct hv_shard *shard,
                               const enum hv_extent_state *lists, size_t count,
                               enum hv_extent_state *was_out)
 {
-    for (unsigned i = 0; i < heap->shard_count; i++) {
-        struct hv_shard *shard = &heap->shards[(home + i) % heap->shard_count];
-        uint32_t index = HV_EXTENT_NIL;
+    uint32_t index = HV_EXTENT_NIL;
 
-        hv_lock_take(&shard->lock);
-        for (size_t k = 0; k < count && index == HV_EXTENT_NIL; k++) {
-            index = shard->head[lists[k]];
-            *was_out = lists[k];
-        }
-        if (index != HV_EXTENT_NIL) {
-            hv_shard_remove_locked(heap, index);
-            /* Under the lock: who finds the list without it finds it moving. */
-            hv_add_seq(&heap->moving, 1);
-        }
-        hv_lock_drop(&shard->lock);
-        HV_RACE("heap.take.shard");
-        if (index != HV_EXTENT_NIL) {
-            heap->extents[index].shard = (uint16_t)home;
-            return index;
-        }
+    hv_lock_take(&shard->lock);
+    for (size_t k = 0; k < count && index == HV_EXTENT_NIL; k++) {
+        index = shard->head[lists[k]];
+        *was_out = lists[k];
     }
-    return HV_EXTENT_NIL;
+    if (index != HV_EXTENT_NIL) {
+        hv_shard_remove_locked(heap, index);
+        /* Under the lock: who finds the list without it finds it moving. */
+        hv_heap_hold(heap, HV_EXTENT_FRAMES);
+    }
+    hv_lock_drop(&shard->lock);
+    HV_RACE("heap.take.shard");
+    return index;
+}
+
+/* The same, of shard @from or else the next that has one. */
+static uint32_t take_of_lists(struct hv_heap *heap, unsigned from,
+                              const enum hv_extent_state *lists, size_t count,
+                              enum hv_extent_state *was_out)
+{
+    uint32_t index = HV_EXTENT_NIL;
+
+    for (unsigned i = 0; i < heap->shard_count && index == HV_EXTENT_NIL; i++) {
+        index = take_of_shard(heap, &heap->shards[(from + i) % heap->shard_count], lists, count,
+                              was_out);
+    }
+    return index;
+}
+
+/* It is MOVING, in our hands: invariant (2). */
+static uint32_t bring_home(struct hv_heap *heap, uint32_t index, unsigned home)
+{
+    if (index != HV_EXTENT_NIL) {
+        heap->extents[index].shard = (uint16_t)home;
+    }
+    return index;
 }
 
 uint32_t hv_heap_take_extent(struct hv_heap *heap, unsigned home, enum hv_extent_state *was_out)
@@ -177,7 +196,7 @@ uint32_t hv_heap_take_extent(struct hv_heap *heap, unsigned home, enum hv_extent
         HV_EXTENT_STATE_DIRTY,
     };
 
-    return take_of_lists(heap, home, lists, HV_ARRAY_LEN(lists), was_out);
+    return bring_home(heap, take_of_lists(heap, home, lists, HV_ARRAY_LEN(lists), was_out), home);
 }
 
 uint32_t hv_heap_take_backed_extent(struct hv_heap *heap, unsigned home,
@@ -188,31 +207,42 @@ uint32_t hv_heap_take_backed_extent(struct hv_heap *heap, unsigned home,
         HV_EXTENT_STATE_DIRTY,
     };
 
-    return take_of_lists(heap, home, lists, HV_ARRAY_LEN(lists), was_out);
+    return bring_home(heap, take_of_lists(heap, home, lists, HV_ARRAY_LEN(lists), was_out), home);
 }
 
-static void moved(struct hv_heap *heap)
+uint32_t hv_heap_take_spare_extent(struct hv_heap *heap, unsigned from,
+                                   enum hv_extent_state *was_out)
+{
+    static const enum hv_extent_state lists[] = {
+        HV_EXTENT_STATE_DIRTY,
+        HV_EXTENT_STATE_CLEAN,
+    };
+
+    return take_of_lists(heap, from, lists, HV_ARRAY_LEN(lists), was_out);
+}
+
+void hv_heap_let_go(struct hv_heap *heap, uint64_t frames)
 {
     /* Pairs with hv_heap_search_on(). */
-    hv_sub_seq(&heap->moving, 1);
+    hv_sub_seq(&heap->moving, frames);
     hv_eventcount_signal(&heap->settled);
 }
 
 void hv_heap_give_extent(struct hv_heap *heap, uint32_t extent, enum hv_extent_state state)
 {
-    struct hv_shard *shard = &heap->shards[heap->extents[extent].shard];
+    struct hv_shard *shard = hv_extent_shard(heap, extent);
 
     hv_lock_take(&shard->lock);
     hv_shard_insert_locked(heap, extent, state);
     hv_lock_drop(&shard->lock);
     hv_heap_note_return(heap);
-    moved(heap);
+    hv_heap_let_go(heap, HV_EXTENT_FRAMES);
 }
 
 void hv_heap_own_extent(struct hv_heap *heap, uint32_t extent)
 {
     heap->extents[extent].state = HV_EXTENT_STATE_OWNED;
-    moved(heap);
+    hv_heap_let_go(heap, HV_EXTENT_FRAMES);
 }
 
 static void begin_search(struct hv_heap *heap, struct hv_heap_search *search)

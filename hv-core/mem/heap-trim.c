@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * Free memory back to the host, in batches of extents: taken out of their lists one by one, handed
+ * back with no lock held and one host call for each run of neighbours.
+ */
+#include <string.h>
+
+#include "base/assert.h"
+#include "mem/heap-private.h"
+
+/* 64 MiB: few host calls, and not much missing to an allocation that comes meanwhile. */
+#define TRIM_BATCH 32u
+
+struct batch {
+    unsigned count;
+    struct spare {
+        uint32_t extent;
+        enum hv_extent_state was;
+    } each[TRIM_BATCH];
+};
+
+/* The shard that has most of what can be returned. A guess: the counters move. */
+static unsigned richest_shard(const struct hv_heap *heap)
+{
+    uint64_t most = 0;
+    unsigned found = 0;
+
+    for (unsigned i = 0; i < heap->shard_count; i++) {
+        uint64_t backed =
+            hv_load_relaxed(&heap->shards[i].clean) + hv_load_relaxed(&heap->shards[i].dirty);
+
+        if (backed > most) {
+            most = backed;
+            found = i;
+        }
+    }
+    return found;
+}
+
+/* Keep the batch sorted by extent: neighbours stand in one list, so most are at their place. */
+static void add(struct batch *batch, struct spare spare)
+{
+    unsigned at = batch->count++;
+
+    for (; at > 0 && batch->each[at - 1].extent > spare.extent; at--) {
+        batch->each[at] = batch->each[at - 1];
+    }
+    batch->each[at] = spare;
+}
+
+static void collect(struct hv_heap *heap, struct batch *batch, uint64_t most)
+{
+    unsigned from = richest_shard(heap);
+
+    batch->count = 0;
+    while (batch->count < TRIM_BATCH && batch->count < most) {
+        struct spare spare;
+
+        spare.extent = hv_heap_take_spare_extent(heap, from, &spare.was);
+        if (spare.extent == HV_EXTENT_NIL) {
+            return; /* what is left is single frames */
+        }
+        add(batch, spare);
+    }
+}
+
+/* Mappers forget first: a last store would make a page of it again, and not one of zeros. */
+static void flush_batch(struct hv_heap *heap, const struct batch *batch)
+{
+    uint64_t newest = 0;
+
+    for (unsigned i = 0; i < batch->count; i++) {
+        uint64_t *stamp = &heap->extents[batch->each[i].extent].stamp;
+
+        newest = *stamp > newest ? *stamp : newest;
+        *stamp = 0;
+    }
+    hv_heap_flush_reused(heap, newest);
+}
+
+/* @count neighbours. On failure they are back as they were. */
+static int return_run(struct hv_heap *heap, const struct spare *run, unsigned count)
+{
+    uint64_t offset = run->extent * HV_EXTENT_SIZE;
+    int err = hv_backing_return(&heap->arena->backing,
+                                hv_arena_host(heap->arena, hv_extent_first(run->extent)), offset,
+                                count * HV_EXTENT_SIZE);
+
+    for (unsigned i = 0; i < count; i++) {
+        if (!err) {
+            hv_heap_mark_clean(heap, run[i].extent);
+        }
+        hv_heap_give_extent(heap, run[i].extent, err ? run[i].was : HV_EXTENT_STATE_RETURNED);
+    }
+    return err;
+}
+
+/* Returns how many extents went. All are back in a list. */
+static unsigned return_batch(struct hv_heap *heap, const struct batch *batch)
+{
+    unsigned returned = 0;
+    unsigned start = 0;
+
+    flush_batch(heap, batch);
+    for (unsigned i = 1; i <= batch->count; i++) {
+        if (i == batch->count || batch->each[i].extent != batch->each[i - 1].extent + 1) {
+            returned += return_run(heap, &batch->each[start], i - start) ? 0 : i - start;
+            start = i;
+        }
+    }
+    return returned;
+}
+
+uint64_t hv_heap_trim(struct hv_heap *heap, uint64_t keep_bytes)
+{
+    struct hv_heap_info info;
+    uint64_t returned = 0;
+    uint64_t backed;
+
+    hv_lock_check_wait(HV_RANK_FLUSH_WAIT, "trimming the heap");
+    hv_heap_get_info(heap, &info);
+    backed = (info.clean_frames + info.dirty_frames) * HV_PAGE_SIZE;
+    while (heap->arena->backing.kind != HV_BACKING_KIND_NONE &&
+           backed >= keep_bytes + HV_EXTENT_SIZE) {
+        struct batch batch;
+        uint64_t bytes;
+
+        collect(heap, &batch, (backed - keep_bytes) / HV_EXTENT_SIZE);
+        bytes = return_batch(heap, &batch) * HV_EXTENT_SIZE;
+        if (bytes == 0) {
+            break;
+        }
+        backed -= bytes;
+        returned += bytes;
+    }
+    return returned;
+}
