@@ -63,7 +63,7 @@ static bool same_state(struct soft_machine *a, struct soft_machine *b)
 }
 
 /* Returns how often it left for a device before it halted; UINT_MAX when it did not halt. */
-static unsigned run_to_halt(struct soft_machine *machine)
+static unsigned run_with_exits(struct soft_machine *machine)
 {
     unsigned exits = 0;
     struct hv_exit exit = soft_machine_run(machine, 0);
@@ -85,10 +85,10 @@ static void same_thrice(struct soft_machine *(*make)(void), unsigned accesses)
 
     forced->vcpu->force_io_exit = true;
     late->io_late = true;
-    TAP_EQ(run_to_halt(plain), 0);
+    TAP_EQ(run_with_exits(plain), 0);
     TAP_EQ(plain->io_accesses, accesses);
-    TAP_EQ(run_to_halt(forced), accesses);
-    TAP_EQ(run_to_halt(late), accesses);
+    TAP_EQ(run_with_exits(forced), accesses);
+    TAP_EQ(run_with_exits(late), accesses);
     TAP_OK(same_accesses(plain, forced));
     TAP_OK(same_accesses(plain, late));
     TAP_OK(same_state(plain, forced));
@@ -325,7 +325,7 @@ static void test_changed(void)
     TAP_EQ(soft_machine_run(machine, 0).kind, HV_EXIT_IO);
     hv_engine_soft.revoke_code(machine->domain, (hv_gfn){MACHINE_CODE / HV_PAGE_SIZE});
     soft_machine_write(machine, MACHINE_CODE, other, sizeof(other));
-    TAP_EQ(run_to_halt(machine), 1);
+    TAP_EQ(run_with_exits(machine), 1);
     TAP_EQ(machine->io_accesses, 2);
     TAP_EQ(machine->io[1].address, DEVICE + 16);
     TAP_EQ(reg(machine, HV_REG_RAX), 0x16171819);
@@ -341,7 +341,7 @@ static void test_state_changed(void)
     machine->vcpu->force_io_exit = true;
     TAP_EQ(soft_machine_run(machine, 0).kind, HV_EXIT_IO);
     hv_engine_soft.state_changed(machine->vcpu);
-    TAP_EQ(run_to_halt(machine), 2);
+    TAP_EQ(run_with_exits(machine), 2);
     TAP_EQ(machine->io_accesses, 3);
     soft_machine_destroy(machine);
 }
