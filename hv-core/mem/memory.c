@@ -232,6 +232,13 @@ static int revoke_range(struct hv_memory *memory, hv_gfn first, uint64_t count)
     return err;
 }
 
+/* All of the domain's own TLBs, whatever their age, and wait. OUTSIDE; FLUSH_WAIT. */
+static void flush_all(struct hv_memory *memory)
+{
+    hv_holders_flush(&memory->arena->holders, memory->holder, hv_memory_flush_mask(memory, NULL),
+                     false, hv_flush_clock(&memory->arena->holders), &memory->flushes);
+}
+
 static int set_kind_in_extent(struct hv_memory *memory, hv_gfn first, uint64_t count,
                               enum hv_leaf_kind kind)
 {
@@ -252,7 +259,7 @@ static int set_kind_in_extent(struct hv_memory *memory, hv_gfn first, uint64_t c
         return err;
     }
     if (leavers.count > 0) {
-        hv_memory_flush_all(memory);
+        flush_all(memory);
     }
     put_leavers(memory, &leavers);
     hv_memory_change_end(memory, &change);
@@ -284,10 +291,4 @@ void hv_memory_add_holder(struct hv_memory *memory, unsigned index, struct hv_ho
 {
     HV_ASSERT(index < HV_MAX_VCPUS && !memory->holder[index] && holder->index == index);
     memory->holder[index] = holder;
-}
-
-void hv_memory_flush_all(struct hv_memory *memory)
-{
-    hv_holders_flush(&memory->arena->holders, memory->holder, hv_memory_flush_mask(memory, NULL),
-                     false, hv_flush_clock(&memory->arena->holders), &memory->flushes);
 }

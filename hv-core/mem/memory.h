@@ -159,9 +159,6 @@ static inline void hv_memory_mark_dirty(struct hv_memory *memory, unsigned index
     }
 }
 
-/** Flush all of the domain's own TLBs, whatever their age, and wait. OUTSIDE; FLUSH_WAIT. */
-void hv_memory_flush_all(struct hv_memory *memory);
-
 /**
  * Note a store to @gfn for the dirty log; one load when none is kept. Any writer calls it (D5): a
  * vCPU IN_GUEST before the store, when it fills a write translation that is good until it adopts

@@ -156,12 +156,9 @@ void lapic_request_locked(struct hv_lapic *lapic, uint8_t vector, bool level)
 void lapic_accept_locked(struct hv_lapic *lapic, enum hv_delivery delivery, uint8_t vector,
                          bool level) HV_REQUIRES(&lapic->lock);
 /** Note an error, and raise its interrupt if it is not masked. */
-void lapic_error_locked(struct hv_lapic *lapic, uint32_t error) HV_REQUIRES(&lapic->lock);
 void lapic_error(struct hv_lapic *lapic, uint32_t error);
 /** End of interrupt: the highest vector goes out of service. No lock held. */
 void lapic_eoi(struct hv_lapic *lapic);
-/** Raise a local source by its LVT entry. */
-void lapic_local_locked(struct hv_lapic *lapic, enum hv_lapic_lvt source) HV_REQUIRES(&lapic->lock);
 /** LINT0's wire or entry has changed: in fixed mode, level-triggered, it may request. */
 void lapic_lint0_locked(struct hv_lapic *lapic) HV_REQUIRES(&lapic->lock);
 

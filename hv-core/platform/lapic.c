@@ -82,7 +82,7 @@ void lapic_drop(struct hv_lapic *lapic)
     }
 }
 
-void lapic_error_locked(struct hv_lapic *lapic, uint32_t error)
+static void lapic_error_locked(struct hv_lapic *lapic, uint32_t error) HV_REQUIRES(&lapic->lock)
 {
     uint32_t lvt = lapic->lvt[HV_LAPIC_LVT_ERROR];
 
@@ -146,7 +146,9 @@ void lapic_accept_locked(struct hv_lapic *lapic, enum hv_delivery delivery, uint
     }
 }
 
-void lapic_local_locked(struct hv_lapic *lapic, enum hv_lapic_lvt source)
+/* A local source, by its LVT entry. */
+static void lapic_local_locked(struct hv_lapic *lapic, enum hv_lapic_lvt source)
+    HV_REQUIRES(&lapic->lock)
 {
     uint32_t lvt = lapic->lvt[source];
     enum hv_delivery delivery = lapic_lvt_delivery(lvt);

@@ -70,7 +70,8 @@ static uint32_t pit_square_value(uint32_t count, uint32_t phase)
     return (count & ~1u) - 2 * position;
 }
 
-uint16_t pit_counter_value(const struct hv_pit_counter *counter, uint64_t now_ns)
+/* The 16 bits that a read gives, BCD where set (data sheet, "Mode definitions"). */
+static uint16_t pit_counter_value(const struct hv_pit_counter *counter, uint64_t now_ns)
 {
     uint32_t modulus = pit_counter_modulus(counter);
     uint64_t elapsed = pit_counter_elapsed(counter, now_ns);

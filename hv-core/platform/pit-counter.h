@@ -10,9 +10,6 @@
 /** Follow the clock up to now: a new count of a periodic mode takes over between two cycles. */
 void pit_counter_follow(struct hv_pit_counter *counter, uint64_t now_ns);
 
-/** The 16 bits that a read gives, BCD where set (data sheet, "Mode definitions"). */
-uint16_t pit_counter_value(const struct hv_pit_counter *counter, uint64_t now_ns);
-
 /** Level of OUT. */
 bool pit_counter_output(const struct hv_pit_counter *counter, uint64_t now_ns);
 

@@ -36,7 +36,8 @@ void soft_jumps_clear(struct soft_jump_cache *cache)
     }
 }
 
-void soft_jump_put(struct hv_engine_vcpu *vcpu, uint64_t rip, const struct soft_uop *uop)
+/* Remember @uop for @rip under the vCPU's stamp. */
+static void put(struct hv_engine_vcpu *vcpu, uint64_t rip, const struct soft_uop *uop)
 {
     struct soft_jump *jump = soft_jump_slot(vcpu->jumps, rip);
 
@@ -111,7 +112,7 @@ const struct soft_uop *soft_jump_find(struct hv_engine_vcpu *vcpu, uint64_t rip)
     if (!block || !inside_limit(vcpu, rip, block)) {
         return NULL;
     }
-    soft_jump_put(vcpu, rip, block->uop);
+    put(vcpu, rip, block->uop);
     return block->uop;
 }
 

@@ -49,9 +49,6 @@ static inline void soft_jump_forget(struct soft_jump_cache *cache, uint64_t rip)
     soft_jump_slot(cache, rip)->stamp = SOFT_STAMP_NEVER;
 }
 
-/** Remember @uop for @rip under the vCPU's stamp. */
-void soft_jump_put(struct hv_engine_vcpu *vcpu, uint64_t rip, const struct soft_uop *uop);
-
 /**
  * The block at @rip, when one is known and the fetch TLB has its page: put into the jump cache.
  *
