@@ -6,8 +6,8 @@
  *   entry   rip | stamp = (fetch_generation, key) | first micro-operation
  *
  * An entry counts only while the vCPU's stamp for its half of addresses is the one it was made
- * under, so that a changed translation or mode needs no sweep; a block that was taken out since is recognised by the label of
- * its first micro-operation.
+ * under, so that a changed translation or mode needs no sweep; a block that was taken out since is
+ * recognised by the label of its first micro-operation.
  */
 #pragma once
 
@@ -27,7 +27,8 @@ struct soft_jump {
 struct soft_jump_cache {
     struct soft_jump jump[SOFT_JUMPS];
     /* Where the run loop started blocks, newest at count - 1: for crash reports. Blocks that others
-     * lead to without leaving the interpreter are not in it; recording those costs 3 %. */
+     * lead to without leaving the interpreter are not in it: to record those too, the loops of
+     * soft-loops take 3 % longer in the mean and the one of the shortest blocks 13 %. */
     uint64_t trace_rip[HV_ENGINE_TRACE_BLOCKS];
     uint64_t traced;
 };
