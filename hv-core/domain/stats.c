@@ -148,6 +148,8 @@ static void add_memory(struct hv_stat_list *list, const struct hv_domain *domain
     hv_stat_add(list, heap.clean_frames, "heap.clean");
     hv_stat_add(list, heap.dirty_frames, "heap.dirty");
     hv_stat_add(list, heap.returned_frames, "heap.returned");
+    hv_stat_add(list, heap.magazine_frames, "heap.magazines");
+    hv_stat_add(list, heap.moving_frames, "heap.moving");
     hv_stat_add(list, heap.claimed_frames, "heap.claimed");
 }
 

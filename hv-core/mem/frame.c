@@ -88,7 +88,7 @@ bool hv_frame_release(struct hv_frame *frame)
 void hv_frame_put(struct hv_arena *arena, hv_mfn mfn)
 {
     if (hv_frame_release(hv_arena_frame(arena, mfn))) {
-        hv_heap_free_batch(hv_arena_heap(arena), &mfn, 1);
+        hv_heap_free_frame(hv_arena_heap(arena), mfn);
     }
 }
 

@@ -48,6 +48,14 @@ static int take_ready_extent(struct hv_heap *heap, unsigned home, uint32_t *exte
     return *extent_out == HV_EXTENT_NIL ? -ENOMEM : hv_heap_make_ready(heap, *extent_out, was);
 }
 
+/* The same, when need be of frames from magazines, which keep their extents from being whole. */
+static int find_extent(struct hv_heap *heap, unsigned home, uint32_t *extent_out)
+{
+    int err = take_ready_extent(heap, home, extent_out);
+
+    return err && hv_magazines_drain(heap) > 0 ? take_ready_extent(heap, home, extent_out) : err;
+}
+
 int hv_heap_alloc_extent(struct hv_heap *heap, uint16_t owner, hv_mfn *first_out)
 {
     struct hv_heap_search search = {0};
@@ -58,7 +66,7 @@ int hv_heap_alloc_extent(struct hv_heap *heap, uint16_t owner, hv_mfn *first_out
     hv_lock_check_wait(HV_RANK_FLUSH_WAIT, "allocation of an extent");
     *first_out = HV_MFN_NONE;
     do {
-        err = take_ready_extent(heap, home, &extent);
+        err = find_extent(heap, home, &extent);
     } while (hv_heap_search_on(heap, &search, &err));
     if (err) {
         return err;
@@ -71,8 +79,8 @@ int hv_heap_alloc_extent(struct hv_heap *heap, uint16_t owner, hv_mfn *first_out
     return 0;
 }
 
-/* The lowest free frame of a split extent. */
-static hv_mfn take_bit_locked(struct hv_heap *heap, uint32_t index)
+/* The lowest free frame of a split extent, which is MOVING. */
+static hv_mfn take_bit(struct hv_heap *heap, uint32_t index)
 {
     struct hv_extent *extent = &heap->extents[index];
     unsigned word = 0;
@@ -88,51 +96,58 @@ static hv_mfn take_bit_locked(struct hv_heap *heap, uint32_t index)
     return mfn;
 }
 
-/* One frame of the first split extent of the shard; *stamp_out as for hv_heap_flush_reused(). */
-static hv_mfn take_frame_locked(struct hv_heap *heap, struct hv_shard *shard, uint64_t *stamp_out)
+/* Up to @most frames of one split extent. */
+static void take_bits_locked(struct hv_heap *heap, uint32_t index, unsigned most,
+                             struct hv_frame_batch *batch)
 {
-    uint32_t index = shard->head[HV_EXTENT_STATE_SPLIT];
-    struct hv_extent *extent;
-    uint64_t count;
-    hv_mfn mfn;
+    struct hv_extent *extent = &heap->extents[index];
 
-    if (index == HV_EXTENT_NIL) {
-        return HV_MFN_NONE;
-    }
-    extent = &heap->extents[index];
     hv_shard_remove_locked(heap, index);
-    mfn = take_bit_locked(heap, index);
-    count = hv_load_seq(&hv_arena_frame(heap->arena, mfn)->count);
-    *stamp_out = count & HV_FRAME_NEED_FLUSH ? extent->stamp : 0;
-    extent->free--;
-    if (count & HV_FRAME_NEED_SCRUB) {
-        extent->dirty--;
+    while (batch->count < most && extent->free > 0) {
+        hv_mfn mfn = take_bit(heap, index);
+        uint64_t count = hv_load_relaxed(&hv_arena_frame(heap->arena, mfn)->count);
+
+        if ((count & HV_FRAME_NEED_FLUSH) && extent->stamp > batch->stamp) {
+            batch->stamp = extent->stamp;
+        }
+        extent->free--;
+        if (count & HV_FRAME_NEED_SCRUB) {
+            extent->dirty--;
+        }
+        batch->frames[batch->count++] = mfn;
     }
     if (extent->free > 0) {
         hv_shard_insert_locked(heap, index, HV_EXTENT_STATE_SPLIT);
     } else {
         extent->state = HV_EXTENT_STATE_FULL;
     }
-    return mfn;
 }
 
-static hv_mfn take_frame(struct hv_heap *heap, unsigned home, uint64_t *stamp_out)
+/*
+ * Up to @most frames of the first shard that has split extents; they count as moving. All of one
+ * shard, so that a magazine of them goes back with one lock operation, too.
+ */
+static bool take_frames(struct hv_heap *heap, unsigned home, unsigned most,
+                        struct hv_frame_batch *batch)
 {
-    hv_mfn mfn = HV_MFN_NONE;
-
-    for (unsigned i = 0; i < heap->shard_count && mfn.v == HV_MFN_NONE.v; i++) {
+    for (unsigned i = 0; i < heap->shard_count && batch->count == 0; i++) {
         struct hv_shard *shard = &heap->shards[(home + i) % heap->shard_count];
 
         hv_lock_take(&shard->lock);
-        mfn = take_frame_locked(heap, shard, stamp_out);
+        while (batch->count < most && shard->head[HV_EXTENT_STATE_SPLIT] != HV_EXTENT_NIL) {
+            take_bits_locked(heap, shard->head[HV_EXTENT_STATE_SPLIT], most, batch);
+        }
+        /* Under the lock: who finds the list without them finds them moving. */
+        hv_heap_hold(heap, batch->count);
         hv_lock_drop(&shard->lock);
         HV_RACE("heap.frame.shard");
     }
-    return mfn;
+    return batch->count > 0;
 }
 
-/* Split a whole extent, keep its first frame for the caller. */
-static int split_extent(struct hv_heap *heap, unsigned home, hv_mfn *mfn_out)
+/* Split a whole extent and take its first @most frames; they count as moving. */
+static int split_extent(struct hv_heap *heap, unsigned home, unsigned most,
+                        struct hv_frame_batch *batch)
 {
     struct hv_extent *extent;
     uint32_t index;
@@ -143,40 +158,91 @@ static int split_extent(struct hv_heap *heap, unsigned home, hv_mfn *mfn_out)
     }
     extent = &heap->extents[index];
     memset(extent->free_map, 0xff, sizeof(extent->free_map));
-    extent->free_map[0] &= ~UINT64_C(1);
-    extent->free = HV_EXTENT_FRAMES - 1;
+    extent->free = HV_EXTENT_FRAMES;
     extent->dirty = 0;
+    while (batch->count < most) {
+        batch->frames[batch->count++] = take_bit(heap, index);
+        extent->free--;
+    }
+    hv_heap_hold(heap, batch->count);
     hv_heap_give_extent(heap, index, HV_EXTENT_STATE_SPLIT);
-    *mfn_out = hv_extent_first(index);
     return 0;
 }
 
-/* A frame of a split extent, or of one to split. Errors as take_ready_extent(). */
-static int take_or_split(struct hv_heap *heap, unsigned home, hv_mfn *mfn_out, uint64_t *stamp_out)
+/* Mappers forget a batch before it is used or stored: once for all of it. */
+static void flush_batch(struct hv_heap *heap, struct hv_frame_batch *batch)
 {
+    if (batch->stamp == 0) {
+        return;
+    }
+    hv_heap_flush_reused(heap, batch->stamp);
+    batch->stamp = 0;
+    for (unsigned i = 0; i < batch->count; i++) {
+        struct hv_frame *frame = hv_arena_frame(heap->arena, batch->frames[i]);
+
+        hv_store_relaxed(&frame->count, hv_load_relaxed(&frame->count) & ~HV_FRAME_NEED_FLUSH);
+    }
+}
+
+/*
+ * A frame of a split extent, or of one to split; for a thread with magazines a load of them, of
+ * which it keeps one. When there is none left, that of another's magazine. Errors as
+ * take_ready_extent().
+ */
+static int take_frame(struct hv_heap *heap, unsigned home, hv_mfn *mfn_out, uint64_t *stamp_out)
+{
+    struct hv_magazines *own = hv_magazines_own(heap);
+    unsigned most = own ? HV_MAGAZINE_FRAMES : 1;
+    struct hv_frame_batch batch = {.count = 0};
+    int err = 0;
+
+    if (!take_frames(heap, home, most, &batch)) {
+        err = split_extent(heap, home, most, &batch);
+    }
+    if (err) {
+        return hv_magazines_steal(heap, mfn_out, stamp_out) ? 0 : err;
+    }
+    flush_batch(heap, &batch);
     *stamp_out = 0;
-    *mfn_out = take_frame(heap, home, stamp_out);
-    return mfn_out->v != HV_MFN_NONE.v ? 0 : split_extent(heap, home, mfn_out);
+    *mfn_out = batch.frames[--batch.count];
+    /* It is the caller's, under his claim: who searches need not wait for it. */
+    hv_heap_let_go(heap, 1);
+    if (batch.count > 0) {
+        hv_magazines_load(heap, own, &batch);
+    }
+    return 0;
+}
+
+/* Any free frame, of a list or a magazine. *stamp_out as for hv_magazines_pop(). */
+static int find_frame(struct hv_heap *heap, uint16_t owner, hv_mfn *mfn_out, uint64_t *stamp_out)
+{
+    struct hv_magazines *own = hv_magazines_own(heap);
+    unsigned home = hv_heap_home(heap, owner);
+    struct hv_heap_search search = {0};
+    int err;
+
+    if (own && hv_magazines_pop(heap, own, mfn_out, stamp_out)) {
+        return 0;
+    }
+    do {
+        err = take_frame(heap, home, mfn_out, stamp_out);
+    } while (hv_heap_search_on(heap, &search, &err));
+    return err;
 }
 
 int hv_heap_alloc_frame(struct hv_heap *heap, uint16_t owner, hv_mfn *mfn_out)
 {
-    struct hv_heap_search search = {0};
-    unsigned home = hv_heap_home(heap, owner);
-    struct hv_frame *frame;
     uint64_t stamp;
     int err;
 
     hv_lock_check_wait(HV_RANK_FLUSH_WAIT, "allocation of a frame");
-    do {
-        err = take_or_split(heap, home, mfn_out, &stamp);
-    } while (hv_heap_search_on(heap, &search, &err));
+    *mfn_out = HV_MFN_NONE;
+    err = find_frame(heap, owner, mfn_out, &stamp);
     if (err) {
         return err;
     }
-    frame = hv_arena_frame(heap->arena, *mfn_out);
     hv_heap_flush_reused(heap, stamp);
     hv_heap_scrub_frame(heap, *mfn_out);
-    hv_frame_assign(frame, owner);
+    hv_frame_assign(hv_arena_frame(heap->arena, *mfn_out), owner);
     return 0;
 }

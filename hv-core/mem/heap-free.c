@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Freeing: whole extents with one lock operation, single frames with one an extent of them. */
+/* Freeing: whole extents with one lock operation, single frames into magazines or by batches. */
 #include "mem/heap-private.h"
 
 #include <errno.h>
@@ -70,45 +70,101 @@ static void open_extent_locked(struct hv_heap *heap, uint32_t index)
     extent->state = HV_EXTENT_STATE_MOVING;
 }
 
-static void free_bit(struct hv_extent *extent, uint64_t frame)
+static void free_bit(struct hv_heap *heap, struct hv_extent *extent, hv_mfn mfn, uint64_t now)
 {
-    uint64_t bit = HV_BIT(frame % 64);
+    uint64_t frame = mfn.v % HV_EXTENT_FRAMES;
+    uint64_t count = hv_load_relaxed(&hv_arena_frame(heap->arena, mfn)->count);
 
-    HV_BUG_ON(extent->free_map[frame / 64] & bit);
-    extent->free_map[frame / 64] |= bit;
+    HV_BUG_ON(extent->free_map[frame / 64] & HV_BIT(frame % 64));
+    extent->free_map[frame / 64] |= HV_BIT(frame % 64);
     extent->free++;
-    extent->dirty++;
+    if (count & HV_FRAME_NEED_SCRUB) {
+        extent->dirty++;
+    }
+    if (count & HV_FRAME_NEED_FLUSH) {
+        extent->stamp = now;
+    }
 }
 
-/* Free a run of frames of one extent. */
-static void free_run(struct hv_heap *heap, const hv_mfn *frames, size_t count)
+static enum hv_extent_state state_of(const struct hv_extent *extent)
+{
+    if (extent->free < HV_EXTENT_FRAMES) {
+        return HV_EXTENT_STATE_SPLIT;
+    }
+    return extent->dirty > 0 ? HV_EXTENT_STATE_DIRTY : HV_EXTENT_STATE_CLEAN;
+}
+
+/* The first run of frames of one extent. Returns how many they are. */
+static size_t put_run_locked(struct hv_heap *heap, const hv_mfn *frames, size_t count)
 {
     uint32_t index = hv_extent_of(frames[0]);
     struct hv_extent *extent = &heap->extents[index];
-    struct hv_shard *shard = &heap->shards[extent->shard];
+    uint64_t now = hv_flush_clock(&heap->arena->holders);
+    size_t done = 0;
 
-    hv_lock_take(&shard->lock);
     open_extent_locked(heap, index);
-    for (size_t i = 0; i < count; i++) {
-        free_bit(extent, frames[i].v % HV_EXTENT_FRAMES);
+    while (done < count && hv_extent_of(frames[done]) == index) {
+        free_bit(heap, extent, frames[done++], now);
     }
-    extent->stamp = hv_flush_clock(&heap->arena->holders);
-    hv_shard_insert_locked(heap, index,
-                           extent->free == HV_EXTENT_FRAMES ? HV_EXTENT_STATE_DIRTY
-                                                            : HV_EXTENT_STATE_SPLIT);
-    hv_lock_drop(&shard->lock);
+    hv_shard_insert_locked(heap, index, state_of(extent));
+    return done;
+}
+
+/*
+ * An extent with a frame that is not in its list stays in its shard (invariant 2), so that the shard
+ * may be looked up without its lock.
+ */
+static void put_sorted(struct hv_heap *heap, const hv_mfn *frames, size_t count)
+{
+    size_t done = 0;
+
+    while (done < count) {
+        struct hv_shard *shard = hv_extent_shard(heap, hv_extent_of(frames[done]));
+
+        hv_lock_take(&shard->lock);
+        do {
+            done += put_run_locked(heap, &frames[done], count - done);
+        } while (done < count && hv_extent_shard(heap, hv_extent_of(frames[done])) == shard);
+        hv_lock_drop(&shard->lock);
+    }
     hv_heap_note_return(heap);
-    hv_heap_unclaim(heap, count);
 }
 
 void hv_heap_free_batch(struct hv_heap *heap, const hv_mfn *frames, size_t count)
 {
-    size_t start = 0;
-
-    for (size_t i = 1; i <= count; i++) {
-        if (i == count || hv_extent_of(frames[i]) != hv_extent_of(frames[start])) {
-            free_run(heap, &frames[start], i - start);
-            start = i;
-        }
+    if (count > 0) {
+        put_sorted(heap, frames, count);
+        hv_heap_unclaim(heap, count);
     }
+}
+
+void hv_heap_free_frame(struct hv_heap *heap, hv_mfn mfn)
+{
+    struct hv_magazines *own = hv_magazines_own(heap);
+
+    if (own) {
+        hv_magazines_push(heap, own, mfn);
+    } else {
+        hv_heap_free_batch(heap, &mfn, 1);
+    }
+}
+
+/* By insertion: what was loaded together is mostly in order. */
+static void sort_frames(hv_mfn *frames, size_t count)
+{
+    for (size_t i = 1; i < count; i++) {
+        hv_mfn moved = frames[i];
+        size_t at = i;
+
+        for (; at > 0 && frames[at - 1].v > moved.v; at--) {
+            frames[at] = frames[at - 1];
+        }
+        frames[at] = moved;
+    }
+}
+
+void hv_heap_put_back(struct hv_heap *heap, struct hv_frame_batch *batch)
+{
+    sort_frames(batch->frames, batch->count);
+    put_sorted(heap, batch->frames, batch->count);
 }

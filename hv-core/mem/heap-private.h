@@ -7,16 +7,17 @@
  *     DIRTY ----scrub-----> (moving) --> OWNED | SPLIT
  *     CLEAN | DIRTY --hv_heap_trim--> (moving) --> RETURNED
  *     OWNED --hv_heap_free_extent--> DIRTY
- *     OWNED | FULL --one frame freed--> SPLIT --the last one freed--> DIRTY
+ *     OWNED | FULL --one frame freed--> SPLIT --the last one freed--> DIRTY (CLEAN: none was used)
  *     SPLIT --its last free frame allocated--> FULL
  *
  * Invariants:
  *   (1) RETURNED, CLEAN, DIRTY and SPLIT extents stand in that list of their shard, others in none;
  *   (2) the shard of an extent changes only while it is MOVING, in the hands of one thread;
- *   (3) `unclaimed` is the free frames less those claimed: it falls by a claim, rises by a free, and
- *       an allocation out of a claim leaves it alone;
- *   (4) who holds a claim finds memory: a search of all lists that found none is repeated while
- *       something came back since it began or is still moving (hv_heap_search_on());
+ *   (3) `unclaimed` is the free frames less those claimed: it falls by a claim, rises by a free (of
+ *       one into a magazine, later), and an allocation out of a claim leaves it alone;
+ *   (4) who holds a claim finds memory: a search of all lists and magazines that found none is
+ *       repeated while something came back since it began or is still moving
+ *       (hv_heap_search_on());
  *   (5) only MOVING extents are scrubbed, populated or returned, with no lock held;
  *   (6) what is owed for a free frame stands in its count word, wherever the frame is: NEED_SCRUB
  *       until it is zero, NEED_FLUSH until mappers have forgotten it.
@@ -26,6 +27,7 @@
 #include "mem/arena-private.h"
 #include "mem/frame-private.h"
 #include "mem/heap.h"
+#include "mem/magazine-private.h"
 
 enum hv_extent_state {
     HV_EXTENT_STATE_CLEAN, /* the lists come first, in the order of preference */
@@ -68,9 +70,10 @@ struct hv_heap {
     unsigned shard_count;
     struct hv_extent *extents;
     struct hv_shard *shards;
+    struct hv_magazines *magazines; /* HV_MAGAZINE_OWNERS */
     /* Atomic. */
     HV_ALIGNED(HV_CACHE_LINE) _Atomic uint64_t unclaimed;
-    _Atomic uint64_t returns;         /* how often frames or extents came into a list */
+    _Atomic uint64_t returns;         /* how often something came into a list or a magazine */
     _Atomic uint64_t moving;          /* frames taken out of a list, neither owned nor back yet */
     struct hv_eventcount settled;     /* fewer are moving */
     struct hv_flush_counters flushes; /* of reuse */
@@ -142,6 +145,12 @@ void hv_heap_let_go(struct hv_heap *heap, uint64_t frames);
 HV_MUST_CHECK int hv_heap_make_ready(struct hv_heap *heap, uint32_t extent,
                                      enum hv_extent_state was);
 
+/**
+ * Free frames, in any order, into the lists of their extents: one lock operation a run of extents of
+ * one shard. The order of the batch is lost.
+ */
+void hv_heap_put_back(struct hv_heap *heap, struct hv_frame_batch *batch);
+
 /** Zero a free frame that is in nobody's hands but the caller's, if it is owed that. */
 void hv_heap_scrub_frame(struct hv_heap *heap, hv_mfn mfn);
 /** As above for all frames of a MOVING extent. */
@@ -153,6 +162,12 @@ void hv_heap_mark_clean(struct hv_heap *heap, uint32_t extent);
 void hv_heap_flush_reused(struct hv_heap *heap, uint64_t stamp);
 /** The same for a MOVING extent, once. */
 void hv_heap_flush_extent(struct hv_heap *heap, uint32_t extent);
+
+/** True when mappers may still know the free frame. */
+static inline bool hv_heap_owes_flush(const struct hv_heap *heap, hv_mfn mfn)
+{
+    return hv_load_seq(&hv_arena_frame(heap->arena, mfn)->count) & HV_FRAME_NEED_FLUSH;
+}
 
 static inline hv_mfn hv_extent_first(uint32_t extent)
 {

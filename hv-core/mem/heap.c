@@ -56,9 +56,12 @@ int hv_heap_create(struct hv_arena *arena, struct hv_heap **heap_out)
     heap->extents = hv_alloc(heap->extent_count, sizeof(*heap->extents));
     heap->shards =
         hv_alloc_aligned(_Alignof(struct hv_shard), heap->shard_count * sizeof(*heap->shards));
-    if (!heap->extents || !heap->shards) {
+    heap->magazines = hv_alloc_aligned(_Alignof(struct hv_magazines),
+                                       HV_MAGAZINE_OWNERS * sizeof(*heap->magazines));
+    if (!heap->extents || !heap->shards || !heap->magazines) {
         hv_free(heap->extents);
         hv_free(heap->shards);
+        hv_free(heap->magazines);
         hv_free(heap);
         return -ENOMEM;
     }
@@ -77,9 +80,13 @@ void hv_heap_destroy(struct hv_heap *heap)
     if (!heap) {
         return;
     }
+    for (unsigned i = 0; i < HV_MAGAZINE_OWNERS; i++) {
+        HV_ASSERT(hv_load_seq(&heap->magazines[i].owner) == 0);
+    }
     for (unsigned i = 0; i < heap->shard_count; i++) {
         hv_lock_finish(&heap->shards[i].lock);
     }
+    hv_free(heap->magazines);
     hv_free(heap->shards);
     hv_free(heap->extents);
     hv_free(heap);
@@ -247,6 +254,7 @@ void hv_heap_own_extent(struct hv_heap *heap, uint32_t extent)
 
 static void begin_search(struct hv_heap *heap, struct hv_heap_search *search)
 {
+    HV_RACE("heap.search.begin");
     search->listening = true;
     search->ticket = hv_eventcount_listen(&heap->settled);
     search->returns = hv_load_seq(&heap->returns);
@@ -291,8 +299,11 @@ int hv_heap_claim(struct hv_heap *heap, uint64_t frames)
         return -EINVAL;
     }
     do {
-        if (unclaimed < frames) {
-            return -ENOMEM;
+        while (unclaimed < frames) {
+            if (!hv_magazines_collect(heap)) {
+                return -ENOMEM;
+            }
+            unclaimed = hv_load_seq(&heap->unclaimed);
         }
     } while (!hv_cas_weak_seq(&heap->unclaimed, &unclaimed, unclaimed - frames));
     return 0;
@@ -306,6 +317,7 @@ void hv_heap_unclaim(struct hv_heap *heap, uint64_t frames)
 void hv_heap_get_info(const struct hv_heap *heap, struct hv_heap_info *info_out)
 {
     uint64_t unclaimed = hv_load_relaxed(&heap->unclaimed);
+    uint64_t credit;
 
     *info_out = (struct hv_heap_info){.total_frames = heap->arena->frame_count};
     for (unsigned i = 0; i < heap->shard_count; i++) {
@@ -313,10 +325,13 @@ void hv_heap_get_info(const struct hv_heap *heap, struct hv_heap_info *info_out)
         info_out->dirty_frames += hv_load_relaxed(&heap->shards[i].dirty);
         info_out->returned_frames += hv_load_relaxed(&heap->shards[i].returned);
     }
-    info_out->free_frames =
-        info_out->clean_frames + info_out->dirty_frames + info_out->returned_frames;
+    hv_magazines_sum(heap, &info_out->magazine_frames, &credit);
+    info_out->moving_frames = hv_load_relaxed(&heap->moving);
+    info_out->free_frames = info_out->clean_frames + info_out->dirty_frames +
+                            info_out->returned_frames + info_out->magazine_frames +
+                            info_out->moving_frames;
     /* Read apart from the counters: an allocation in between must not make it negative. */
-    if (info_out->free_frames > unclaimed) {
-        info_out->claimed_frames = info_out->free_frames - unclaimed;
+    if (info_out->free_frames > unclaimed + credit) {
+        info_out->claimed_frames = info_out->free_frames - unclaimed - credit;
     }
 }

@@ -5,6 +5,9 @@
  * A domain claims its memory when it is created, so that concurrent creates fail early instead of
  * half way. No frame is reachable by a domain before it is zero: allocation hands out CLEAN or
  * RETURNED extents, or scrubs one first.
+ *
+ * There are these two sizes and none between: RAM is filled by the whole extent or, beside a hole, by
+ * the frame, so that a buddy system inside an extent would serve nobody.
  */
 #pragma once
 
@@ -13,7 +16,12 @@
 struct hv_heap;
 
 struct hv_heap_info {
-    uint64_t total_frames, free_frames, clean_frames, dirty_frames, returned_frames, claimed_frames;
+    uint64_t total_frames;
+    uint64_t free_frames; /* the sum of: */
+    uint64_t clean_frames, dirty_frames, returned_frames;
+    uint64_t magazine_frames; /* in the magazines of threads */
+    uint64_t moving_frames;   /* in some thread's hands: being scrubbed, returned, moved */
+    uint64_t claimed_frames;  /* of the free ones */
 };
 
 /**
@@ -46,8 +54,20 @@ HV_MUST_CHECK int hv_heap_alloc_frame(struct hv_heap *heap, uint16_t owner, hv_m
  */
 HV_MUST_CHECK int hv_heap_free_extent(struct hv_heap *heap, hv_mfn first, uint16_t owner);
 
-/** Free frames whose last reference went, sorted by extent, one lock operation an extent. */
+/** Free a frame whose last reference went. Context: any; takes HV_RANK_HEAP. */
+void hv_heap_free_frame(struct hv_heap *heap, hv_mfn mfn);
+
+/** The same for many, sorted: one lock operation a run of extents of one shard. */
 void hv_heap_free_batch(struct hv_heap *heap, const hv_mfn *frames, size_t count);
+
+/**
+ * The calling thread allocates and frees single frames from here on by magazines of its own
+ * (mem/magazine-private.h), of this one heap. Without, or when too many have some, each goes to a
+ * shard. Detached before the thread ends, and that before the heap does.
+ */
+void hv_heap_attach_thread(struct hv_heap *heap);
+/** Its magazines are emptied. Nothing happens when it has none. */
+void hv_heap_detach_thread(struct hv_heap *heap);
 
 /** Give back host memory of free extents but for @keep_bytes. Returns bytes returned. May block. */
 uint64_t hv_heap_trim(struct hv_heap *heap, uint64_t keep_bytes);

@@ -2,57 +2,10 @@
 /* Extents and single frames: nothing is lost, nothing is handed out dirty, claims hold. */
 #include "lib/threads.h"
 #include "sync/race.h"
-#include "unit/mem/mem-fixture.h"
+#include "unit/mem/heap-fixture.h"
 
 #include <signal.h>
 #include <sys/mman.h>
-
-static struct hv_arena *arena;
-static struct hv_heap *heap;
-
-static bool open_arena(enum hv_backing_kind kind, uint64_t extents)
-{
-    const struct hv_arena_config config = {kind, extents * HV_EXTENT_SIZE};
-
-    if (hv_arena_create(&config, &arena)) {
-        return false;
-    }
-    heap = hv_arena_heap(arena);
-    return true;
-}
-
-/* Every frame is free or owned, each free one counted once, by a walk that trusts no counter. */
-static bool conserved(uint64_t owned)
-{
-    struct hv_heap_info info;
-    uint64_t allocated = 0;
-
-    hv_heap_get_info(heap, &info);
-    for (uint64_t i = 0; i < hv_arena_frames(arena); i++) {
-        hv_frame_check(hv_arena_frame(arena, (hv_mfn){i}));
-        allocated += hv_frame_references(hv_arena_frame(arena, (hv_mfn){i})) > 0;
-    }
-    return allocated == owned && info.free_frames + owned == info.total_frames &&
-           info.claimed_frames <= info.free_frames &&
-           info.clean_frames + info.dirty_frames + info.returned_frames == info.free_frames;
-}
-
-static bool is_zero(hv_mfn mfn)
-{
-    const uint64_t *word = hv_arena_host(arena, mfn);
-
-    for (unsigned i = 0; i < HV_PAGE_SIZE / sizeof(*word); i++) {
-        if (word[i] != 0) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static void scribble(hv_mfn mfn)
-{
-    memset(hv_arena_host(arena, mfn), 0xa5, HV_PAGE_SIZE);
-}
 
 static void test_claims(void)
 {
@@ -98,9 +51,9 @@ static void test_extents(void)
     TAP_EQ(hv_heap_free_extent(heap, first[0], 0), (uint64_t)-EBUSY);
     TAP_OK(conserved(taken));
     hv_frame_put(arena, (hv_mfn){first[0].v + 500});
-    acquired = hv_load_relaxed(&hv_lock_counters(&heap->shards[0].lock)->acquired);
+    acquired = shard_locks();
     TAP_EQ(hv_heap_free_extent(heap, first[0], 0), 0);
-    TAP_EQ(hv_load_relaxed(&hv_lock_counters(&heap->shards[0].lock)->acquired), acquired + 1);
+    TAP_EQ(shard_locks(), acquired + 1);
     taken -= HV_EXTENT_FRAMES;
     TAP_OK(conserved(taken));
     TAP_EQ(hv_heap_alloc_extent(heap, 3, &more), 0);
