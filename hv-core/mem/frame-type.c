@@ -155,7 +155,7 @@ static bool flush_old_use(struct hv_arena *arena, const struct hv_frame_taken *t
         stamp = hv_flush_clock(&arena->holders);
     }
     hv_holders_flush(&arena->holders, memory->holder, hv_memory_flush_mask(memory, access->self),
-                     mappers, stamp, &memory->flushes);
+                     mappers ? HV_MAPPERS_ALL : HV_MAPPERS_NONE, stamp, &memory->flushes);
     return mappers;
 }
 

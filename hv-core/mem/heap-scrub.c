@@ -11,7 +11,7 @@ void hv_heap_flush_reused(struct hv_heap *heap, uint64_t stamp)
      * is put after the flush (D4), or runs no more. A mapper unmaps without a flush.
      */
     if (stamp != 0) {
-        hv_holders_flush(&heap->arena->holders, NULL, 0, true, stamp, &heap->flushes);
+        hv_holders_flush(&heap->arena->holders, NULL, 0, HV_MAPPERS_ALL, stamp, &heap->flushes);
     }
 }
 

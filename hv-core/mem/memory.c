@@ -236,7 +236,7 @@ static int revoke_range(struct hv_memory *memory, hv_gfn first, uint64_t count)
 static void flush_all(struct hv_memory *memory)
 {
     hv_holders_flush(&memory->arena->holders, memory->holder, hv_memory_flush_mask(memory, NULL),
-                     false, hv_flush_clock(&memory->arena->holders), &memory->flushes);
+                     HV_MAPPERS_NONE, hv_flush_clock(&memory->arena->holders), &memory->flushes);
 }
 
 static int set_kind_in_extent(struct hv_memory *memory, hv_gfn first, uint64_t count,

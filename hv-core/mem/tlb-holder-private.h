@@ -11,8 +11,10 @@ struct hv_holders {
      * a holder that never flushed (0) is older than any stamp. */
     HV_ALIGNED(HV_CACHE_LINE) _Atomic uint64_t clock;
     HV_ALIGNED(HV_CACHE_LINE) struct hv_lock lock; /* HV_RANK_LEAF */
-    struct hv_list mappers;                        /* guarded by lock */
-    struct hv_eventcount unwatched;                /* a mapper's last watcher left */
+    /* Guarded by lock. */
+    struct hv_list mappers;
+    unsigned registered;            /* so far: the next one's index */
+    struct hv_eventcount unwatched; /* a mapper's last watcher left */
 };
 
 void hv_holders_init(struct hv_holders *holders);

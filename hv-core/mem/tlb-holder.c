@@ -11,12 +11,14 @@
 #include "base/assert.h"
 #include "base/bits.h"
 #include "mem/tlb-holder-private.h"
+#include "sync/race.h"
 
 void hv_holders_init(struct hv_holders *holders)
 {
     hv_store_relaxed(&holders->clock, 1);
     hv_lock_init(&holders->lock, HV_RANK_LEAF, "mem.mappers", 0);
     hv_list_init(&holders->mappers);
+    holders->registered = 0;
     hv_eventcount_init(&holders->unwatched);
 }
 
@@ -112,8 +114,14 @@ static void flush_vcpus(struct hv_holder *const *vcpus, uint64_t mask, uint64_t 
     }
 }
 
-/* Ring all mappers that need it, and return one that must be waited for, watched; or NULL. */
-static struct hv_holder *ask_mappers(struct hv_holders *holders, uint64_t stamp,
+/* One that is not using pointers will get them anew. Pairs with hv_holder_mark_dirty(). */
+static bool mapper_clean(const struct hv_holder *mapper)
+{
+    return !hv_load_seq(&mapper->dirty);
+}
+
+/* Ring the mappers that need it, and return one that must be waited for, watched; or NULL. */
+static struct hv_holder *ask_mappers(struct hv_holders *holders, uint64_t mappers, uint64_t stamp,
                                      struct hv_flush_counters *counters)
 {
     struct hv_holder *found = NULL;
@@ -122,8 +130,10 @@ static struct hv_holder *ask_mappers(struct hv_holders *holders, uint64_t stamp,
     hv_list_for_each(node, &holders->mappers) {
         struct hv_holder *mapper = hv_list_entry(node, struct hv_holder, link);
 
-        /* Pairs with hv_holder_mark_dirty(): one that is not using pointers will get them anew. */
-        if (!hv_load_seq(&mapper->dirty)) {
+        if (!(mappers & HV_BIT(mapper->index))) {
+            continue;
+        }
+        if (mapper_clean(mapper)) {
             hv_add_relaxed(&counters->filtered, 1);
         } else if (holder_ask(mapper, stamp, counters) && !found) {
             found = mapper;
@@ -150,26 +160,44 @@ static void unwatch(struct hv_holders *holders, struct hv_holder *mapper)
  * Each pass rings again and waits for one, so that no list of those still waited for is needed:
  * who was waited for is filtered in the next pass.
  */
-static void flush_mappers(struct hv_holders *holders, uint64_t stamp,
+static void flush_mappers(struct hv_holders *holders, uint64_t mappers, uint64_t stamp,
                           struct hv_flush_counters *counters)
 {
     struct hv_flush_counters again = {0};
-    struct hv_holder *mapper = ask_mappers(holders, stamp, counters);
+    struct hv_holder *mapper;
 
+    HV_RACE("holders.flush.mappers");
+    mapper = ask_mappers(holders, mappers, stamp, counters);
     while (mapper) {
         holder_await(mapper, stamp);
         unwatch(holders, mapper);
-        mapper = ask_mappers(holders, stamp, &again);
+        mapper = ask_mappers(holders, mappers, stamp, &again);
     }
 }
 
+uint64_t hv_holders_suspects(struct hv_holders *holders, uint64_t mappers, uint64_t stamp)
+{
+    uint64_t suspects = 0;
+
+    hv_lock_take(&holders->lock);
+    hv_list_for_each(node, &holders->mappers) {
+        const struct hv_holder *mapper = hv_list_entry(node, struct hv_holder, link);
+
+        if (!mapper_clean(mapper) && !holder_safe(mapper, stamp)) {
+            suspects |= mappers & HV_BIT(mapper->index);
+        }
+    }
+    hv_lock_drop(&holders->lock);
+    return suspects;
+}
+
 void hv_holders_flush(struct hv_holders *holders, struct hv_holder *const *vcpus, uint64_t mask,
-                      bool mappers, uint64_t stamp, struct hv_flush_counters *counters)
+                      uint64_t mappers, uint64_t stamp, struct hv_flush_counters *counters)
 {
     hv_lock_check_wait(HV_RANK_FLUSH_WAIT, "flush");
     flush_vcpus(vcpus, mask, stamp, counters);
-    if (mappers) {
-        flush_mappers(holders, stamp, counters);
+    if (mappers != HV_MAPPERS_NONE) {
+        flush_mappers(holders, mappers, stamp, counters);
     }
 }
 
@@ -234,6 +262,7 @@ void hv_holders_post(struct hv_holder *const *vcpus, uint64_t mask, uint32_t req
 void hv_holders_register_mapper(struct hv_holders *holders, struct hv_holder *holder)
 {
     hv_lock_take(&holders->lock);
+    holder->index = holders->registered++ % 64;
     hv_list_push_tail(&holders->mappers, &holder->link);
     hv_lock_drop(&holders->lock);
 }

@@ -11,7 +11,8 @@
  *
  * vCPU holders are reached only through their domain's mask; mapper caches stand in one global
  * list. The mask of a tainted frame is owner.dirty ∪ mapper list (D3). A mapper that is waited for
- * is watched, and retires only when nobody watches it.
+ * is watched, and retires only when nobody watches it. Masks of mappers have 64 bits: mappers beyond
+ * share them.
  *
  * A wait ends when the holder is not IN_GUEST or its `flushed` is newer than the stamp, never by an
  * acknowledgement alone: that may be of requests taken before ours was rung.
@@ -27,7 +28,7 @@ struct hv_holder {
     /* Set at creation. */
     struct hv_doorbell *bell; /* borrowed: the vCPU's or the mapper's */
     const char *name;         /* who it is, for zombies: borrowed */
-    unsigned index;           /* bit in its domain's mask; mappers: 0 */
+    unsigned index;           /* bit in its domain's mask, or in masks of mappers */
     /* Atomic: time of the last completed flush. */
     _Atomic uint64_t flushed;
     /* Atomic, mappers only (vCPUs have their domain's mask): it may hold pointers; set before it
@@ -67,20 +68,27 @@ static inline void hv_holder_mark_dirty(struct hv_holder *holder)
 }
 
 /**
- * Register and retire a mapper's holder; it is OUTSIDE. Retire waits for flushes that watch it.
- * Locks: HV_RANK_LEAF.
+ * Register a mapper's holder, which gives it its index, and retire it; it is OUTSIDE. Retire waits
+ * for flushes that watch it. Locks: HV_RANK_LEAF.
  */
 void hv_holders_register_mapper(struct hv_holders *holders, struct hv_holder *holder);
 void hv_holders_retire_mapper(struct hv_holders *holders, struct hv_holder *holder);
 
+/* For hv_holders_flush(). */
+#define HV_MAPPERS_NONE UINT64_C(0)
+#define HV_MAPPERS_ALL  UINT64_MAX
+
 /**
- * Flush every holder of @vcpus (an array indexed by bit, with @mask telling which), and all mappers
- * when @mappers, that may hold entries older than @stamp, and wait until each is safe.
+ * Flush every holder of @vcpus (an array indexed by bit, with @mask telling which), and every mapper
+ * whose bit stands in @mappers, that may hold entries older than @stamp, and wait until each is safe.
  *
  * Context: OUTSIDE; counts as HV_RANK_FLUSH_WAIT.
  */
 void hv_holders_flush(struct hv_holders *holders, struct hv_holder *const *vcpus, uint64_t mask,
-                      bool mappers, uint64_t stamp, struct hv_flush_counters *counters);
+                      uint64_t mappers, uint64_t stamp, struct hv_flush_counters *counters);
+
+/** The bits of @mappers that some mapper which may hold entries as old as @stamp has. LEAF. */
+uint64_t hv_holders_suspects(struct hv_holders *holders, uint64_t mappers, uint64_t stamp);
 
 /**
  * Ring @requests on every holder of @mask and wait until each is OUTSIDE or has served them: the

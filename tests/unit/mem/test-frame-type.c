@@ -177,7 +177,7 @@ static void put_without_token(void)
 static void flush_owner(uint64_t stamp)
 {
     hv_holders_flush(&fixture.arena->holders, fixture.memory.holder,
-                     hv_load_seq(&fixture.memory.dirty_mask), false, stamp,
+                     hv_load_seq(&fixture.memory.dirty_mask), HV_MAPPERS_NONE, stamp,
                      &fixture.memory.flushes);
 }
 

@@ -9,7 +9,7 @@
 static struct fixture fixture;
 static struct hv_flush_counters counters;
 
-static void flush(uint64_t mask, bool mappers, uint64_t stamp)
+static void flush(uint64_t mask, uint64_t mappers, uint64_t stamp)
 {
     hv_holders_flush(&fixture.arena->holders, fixture.memory.holder, mask, mappers, stamp,
                      &counters);
@@ -41,18 +41,18 @@ static void test_filter(void)
     TAP_OK(open_fixture());
     holders = &fixture.arena->holders;
     stamp = hv_flush_clock(holders);
-    flush(1, false, stamp);
+    flush(1, HV_MAPPERS_NONE, stamp);
     TAP_OK(counted(1, 0, 1, 0));
     fake_vcpu_flush(&fixture.vcpu[0]);
     TAP_EQ(hv_load_seq(&fixture.vcpu[0].holder.flushed), stamp + 1);
-    flush(1, false, stamp);
+    flush(1, HV_MAPPERS_NONE, stamp);
     TAP_OK(counted(0, 1, 0, 0));
-    flush(1, false, stamp + 1);
+    flush(1, HV_MAPPERS_NONE, stamp + 1);
     TAP_OK(counted(1, 0, 1, 0));
     /* Both in the mask: one is asked, one is not. */
-    flush(3, false, stamp);
+    flush(3, HV_MAPPERS_NONE, stamp);
     TAP_OK(counted(1, 1, 1, 0));
-    flush(0, true, stamp);
+    flush(0, HV_MAPPERS_ALL, stamp);
     TAP_OK(counted(0, 0, 0, 0));
     fixture_close(&fixture);
 }
@@ -66,7 +66,7 @@ static void test_lazy(void)
     fake_vcpu_enter(vcpu);
     vcpu->writable[5] = (hv_mfn){5};
     hv_doorbell_leave(&vcpu->bell);
-    flush(1, false, hv_flush_clock(&fixture.arena->holders));
+    flush(1, HV_MAPPERS_NONE, hv_flush_clock(&fixture.arena->holders));
     TAP_OK(counted(1, 0, 1, 0));
     /* Its time has not moved: nothing was flushed yet. */
     TAP_EQ(hv_load_seq(&vcpu->holder.flushed), 0);
@@ -104,7 +104,7 @@ static void test_wait(void)
     threads_start(&guests, 2, guest_body, NULL);
     TAP_AWAIT(hv_load_seq(&phase) == 2);
     stamp = hv_flush_clock(&fixture.arena->holders);
-    flush(3, false, stamp);
+    flush(3, HV_MAPPERS_NONE, stamp);
     TAP_OK(hv_load_seq(&fixture.vcpu[0].holder.flushed) > stamp);
     TAP_OK(hv_load_seq(&fixture.vcpu[1].holder.flushed) > stamp);
     TAP_OK(counted(2, 0, 0, 2));
@@ -119,15 +119,15 @@ static void test_mappers(void)
 
     TAP_OK(open_fixture());
     hv_holders_register_mapper(&fixture.arena->holders, mapper);
-    flush(0, true, 1000);
+    flush(0, HV_MAPPERS_ALL, 1000);
     TAP_OK(counted(0, 1, 0, 0));
     hv_holder_mark_dirty(mapper);
-    flush(0, false, 1000);
+    flush(0, HV_MAPPERS_NONE, 1000);
     TAP_OK(counted(0, 0, 0, 0));
-    flush(0, true, 1000);
+    flush(0, HV_MAPPERS_ALL, 1000);
     TAP_OK(counted(1, 0, 1, 0));
     hv_holders_retire_mapper(&fixture.arena->holders, mapper);
-    flush(0, true, 1000);
+    flush(0, HV_MAPPERS_ALL, 1000);
     TAP_OK(counted(0, 0, 0, 0));
     fixture_close(&fixture);
 }
@@ -154,7 +154,7 @@ static void flush_body(unsigned index, void *context)
     (void)context;
     if (index == 0) {
         for (unsigned i = 0; i < 200; i++) {
-            hv_holders_flush(&fixture.arena->holders, NULL, 0, true,
+            hv_holders_flush(&fixture.arena->holders, NULL, 0, HV_MAPPERS_ALL,
                              hv_flush_clock(&fixture.arena->holders), &counters);
         }
     } else {
@@ -228,7 +228,7 @@ static void ask_body(unsigned index, void *context)
     if (*post) {
         hv_holders_post(fixture.memory.holder, 1, HV_REQUEST_EPOCH);
     } else {
-        flush(1, false, hv_flush_clock(&fixture.arena->holders));
+        flush(1, HV_MAPPERS_NONE, hv_flush_clock(&fixture.arena->holders));
     }
     hv_store_seq(&phase, 1);
 }
@@ -284,7 +284,7 @@ static void flush_under_lock(void)
 {
     if (open_fixture()) {
         hv_lock_take(&fixture.memory.p2m.lock);
-        flush(1, false, 1);
+        flush(1, HV_MAPPERS_NONE, 1);
     }
 }
 
