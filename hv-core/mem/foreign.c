@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Mappers and their mappings: references, types, and the doorbell of the thread that uses them. */
+/* Mappers, their rights and mappings: references, types, and the doorbell of the thread that uses
+ * them. */
 #include "mem/foreign.h"
 
 #include <errno.h>
@@ -11,15 +12,28 @@
 #include "mem/memory-private.h"
 
 #define FOREIGN_PAGES_MAX 512u
+#define RIGHTS_ALL        (unsigned)(HV_FOREIGN_READ | HV_FOREIGN_WRITE)
 
 struct hv_mapper {
     /* Set at creation. */
     struct hv_arena *arena; /* borrowed */
     char name[32];
+    void (*forget)(void *context);
+    void *context;
     struct hv_doorbell bell;
     struct hv_holder holder;
     /* Guarded by the registry's lock. */
     struct hv_list mappings;
+    struct hv_list grants;
+};
+
+/* What a mapper may do with one memory, known by its address: an owner's id comes again. */
+struct grant {
+    /* Set at creation. */
+    const struct hv_memory *memory;
+    /* Guarded by the registry's lock. */
+    struct hv_list of_mapper, of_memory;
+    unsigned rights;
 };
 
 struct hv_foreign {
@@ -28,11 +42,12 @@ struct hv_foreign {
     struct hv_mapper *mapper;
     uint16_t owner;
     unsigned rights;
-    size_t count; /* pages held, while it is made: so far */
+    size_t count;
     hv_mfn mfn[];
 };
 
-int hv_mapper_create(struct hv_arena *arena, const char *name, struct hv_mapper **mapper_out)
+int hv_mapper_create(struct hv_arena *arena, const struct hv_mapper_config *config,
+                     struct hv_mapper **mapper_out)
 {
     struct hv_mapper *mapper = hv_alloc_aligned(_Alignof(struct hv_mapper), sizeof(*mapper));
 
@@ -41,30 +56,55 @@ int hv_mapper_create(struct hv_arena *arena, const char *name, struct hv_mapper 
         return -ENOMEM;
     }
     mapper->arena = arena;
-    strncpy(mapper->name, name, sizeof(mapper->name) - 1);
+    strncpy(mapper->name, config->name, sizeof(mapper->name) - 1);
+    mapper->forget = config->forget;
+    mapper->context = config->context;
     hv_doorbell_init(&mapper->bell);
     hv_holder_init(&mapper->holder, &mapper->bell, mapper->name, 0);
     hv_list_init(&mapper->mappings);
+    hv_list_init(&mapper->grants);
     hv_holders_register_mapper(&arena->holders, &mapper->holder);
     return 0;
 }
 
+/* Grants that no list of a memory holds any more. */
+static void free_grants(struct hv_list *grants)
+{
+    while (hv_list_linked(grants)) {
+        struct grant *grant = hv_list_entry(grants->next, struct grant, of_mapper);
+
+        hv_list_unlink(&grant->of_mapper);
+        hv_free(grant);
+    }
+}
+
 void hv_mapper_destroy(struct hv_mapper *mapper)
 {
+    struct hv_holders *holders;
+
     if (!mapper) {
         return;
     }
     HV_BUG_ON(hv_list_linked(&mapper->mappings));
-    hv_holders_retire_mapper(&mapper->arena->holders, &mapper->holder);
+    holders = &mapper->arena->holders;
+    hv_holders_retire_mapper(holders, &mapper->holder);
+    hv_lock_take(&holders->lock);
+    hv_list_for_each(node, &mapper->grants) {
+        hv_list_unlink(&hv_list_entry(node, struct grant, of_mapper)->of_memory);
+    }
+    hv_lock_drop(&holders->lock);
+    free_grants(&mapper->grants);
     hv_free(mapper);
 }
 
-/* OUTSIDE it has no pointers, so that a flush is no more than saying so. */
 static void mapper_serve(struct hv_mapper *mapper)
 {
     uint64_t time = hv_holder_flush_begin(&mapper->arena->holders);
 
     (void)hv_doorbell_take(&mapper->bell);
+    if (mapper->forget) {
+        mapper->forget(mapper->context);
+    }
     hv_holder_flushed(&mapper->holder, time);
     hv_doorbell_acknowledge(&mapper->bell);
 }
@@ -79,9 +119,94 @@ void hv_mapper_enter(struct hv_mapper *mapper)
 
 void hv_mapper_leave(struct hv_mapper *mapper)
 {
-    /* Its pointers are void from here on. Pairs with the read of `dirty` in a flush. */
-    hv_store_seq(&mapper->holder.dirty, 0);
+    if (!mapper->forget) {
+        /* Its pointers are void from here on. Pairs with the read of `dirty` in a flush. */
+        hv_store_seq(&mapper->holder.dirty, 0);
+    }
     hv_doorbell_leave(&mapper->bell);
+}
+
+bool hv_mapper_is_asked(const struct hv_mapper *mapper)
+{
+    return hv_load_relaxed(&mapper->bell.exit_request) != 0;
+}
+
+static struct grant *find_grant_locked(const struct hv_mapper *mapper,
+                                       const struct hv_memory *memory)
+{
+    hv_list_for_each(node, &mapper->grants) {
+        struct grant *grant = hv_list_entry(node, struct grant, of_mapper);
+
+        if (grant->memory == memory) {
+            return grant;
+        }
+    }
+    return NULL;
+}
+
+static void unlink_grant_locked(struct grant *grant)
+{
+    hv_list_unlink(&grant->of_mapper);
+    hv_list_unlink(&grant->of_memory);
+}
+
+int hv_foreign_grant(struct hv_mapper *mapper, struct hv_memory *memory, unsigned rights)
+{
+    struct hv_lock *lock = &mapper->arena->holders.lock;
+    struct grant *fresh;
+    struct grant *grant;
+
+    if (rights == 0 || (rights & ~RIGHTS_ALL) != 0) {
+        return -EINVAL;
+    }
+    fresh = hv_alloc(1, sizeof(*fresh));
+    if (!fresh) {
+        return -ENOMEM;
+    }
+    hv_lock_take(lock);
+    grant = find_grant_locked(mapper, memory);
+    if (!grant) {
+        grant = fresh;
+        fresh = NULL;
+        grant->memory = memory;
+        hv_list_push_tail(&mapper->grants, &grant->of_mapper);
+        hv_list_push_tail(&memory->grants, &grant->of_memory);
+    }
+    grant->rights = rights;
+    hv_lock_drop(lock);
+    hv_free(fresh);
+    return 0;
+}
+
+void hv_foreign_revoke(struct hv_mapper *mapper, const struct hv_memory *memory)
+{
+    struct hv_lock *lock = &mapper->arena->holders.lock;
+    struct grant *grant;
+
+    hv_lock_take(lock);
+    grant = find_grant_locked(mapper, memory);
+    if (grant) {
+        unlink_grant_locked(grant);
+    }
+    hv_lock_drop(lock);
+    hv_free(grant);
+}
+
+void hv_foreign_revoke_all(struct hv_memory *memory)
+{
+    struct hv_holders *holders = &memory->arena->holders;
+    struct hv_list ended;
+
+    hv_list_init(&ended);
+    hv_lock_take(&holders->lock);
+    while (hv_list_linked(&memory->grants)) {
+        struct grant *grant = hv_list_entry(memory->grants.next, struct grant, of_memory);
+
+        unlink_grant_locked(grant);
+        hv_list_push_tail(&ended, &grant->of_mapper);
+    }
+    hv_lock_drop(&holders->lock);
+    free_grants(&ended);
 }
 
 static int hold_page(struct hv_memory *memory, hv_gfn gfn, unsigned rights, hv_mfn *mfn_out)
@@ -103,11 +228,11 @@ static int hold_page(struct hv_memory *memory, hv_gfn gfn, unsigned rights, hv_m
     return err;
 }
 
-static void put_pages(struct hv_foreign *foreign)
+static void put_pages(struct hv_foreign *foreign, size_t count)
 {
     struct hv_arena *arena = foreign->mapper->arena;
 
-    for (size_t i = 0; i < foreign->count; i++) {
+    for (size_t i = 0; i < count; i++) {
         if (foreign->rights & HV_FOREIGN_WRITE) {
             hv_frame_type_put(arena, foreign->mfn[i]);
         }
@@ -115,16 +240,54 @@ static void put_pages(struct hv_foreign *foreign)
     }
 }
 
+/* Linked from here on, if the mapper may: rights that are revoked later do not reach it. */
+static int link_mapping(struct hv_foreign *foreign, const struct hv_memory *memory)
+{
+    struct hv_mapper *mapper = foreign->mapper;
+    const struct grant *grant;
+    bool may;
+
+    hv_lock_take(&mapper->arena->holders.lock);
+    grant = find_grant_locked(mapper, memory);
+    may = grant && (foreign->rights & ~grant->rights) == 0;
+    if (may) {
+        hv_list_push_tail(&mapper->mappings, &foreign->link);
+    }
+    hv_lock_drop(&mapper->arena->holders.lock);
+    return may ? 0 : -EPERM;
+}
+
+static void unlink_mapping(struct hv_foreign *foreign)
+{
+    hv_lock_take(&foreign->mapper->arena->holders.lock);
+    hv_list_unlink(&foreign->link);
+    hv_lock_drop(&foreign->mapper->arena->holders.lock);
+}
+
+static int hold_pages(struct hv_foreign *foreign, struct hv_memory *memory, hv_gfn first)
+{
+    size_t held = 0;
+    int err = hv_memory_dying(memory) ? -ECANCELED : 0;
+
+    while (!err && held < foreign->count) {
+        err = hold_page(memory, (hv_gfn){first.v + held}, foreign->rights, &foreign->mfn[held]);
+        held += err ? 0 : 1;
+    }
+    if (err) {
+        put_pages(foreign, held);
+    }
+    return err;
+}
+
 int hv_foreign_map(struct hv_mapper *mapper, struct hv_memory *memory, hv_gfn first, size_t count,
                    unsigned rights, struct hv_foreign **foreign_out)
 {
     struct hv_foreign *foreign;
-    int err = 0;
+    int err;
 
     *foreign_out = NULL;
-    HV_ASSERT(!hv_load_relaxed(&mapper->holder.dirty));
-    if (count == 0 || count > FOREIGN_PAGES_MAX || rights == 0 ||
-        (rights & ~(unsigned)(HV_FOREIGN_READ | HV_FOREIGN_WRITE)) != 0) {
+    HV_ASSERT(!hv_doorbell_in_guest(&mapper->bell));
+    if (count == 0 || count > FOREIGN_PAGES_MAX || rights == 0 || (rights & ~RIGHTS_ALL) != 0) {
         return -EINVAL;
     }
     foreign = hv_alloc(1, sizeof(*foreign) + count * sizeof(foreign->mfn[0]));
@@ -134,43 +297,38 @@ int hv_foreign_map(struct hv_mapper *mapper, struct hv_memory *memory, hv_gfn fi
     foreign->mapper = mapper;
     foreign->owner = memory->owner;
     foreign->rights = rights;
-    while (!err && foreign->count < count) {
-        err = hold_page(memory, (hv_gfn){first.v + foreign->count}, rights,
-                        &foreign->mfn[foreign->count]);
-        foreign->count += err ? 0 : 1;
-    }
+    foreign->count = count;
+    err = link_mapping(foreign, memory);
     if (err) {
-        put_pages(foreign);
-        hv_free(foreign);
-        return err;
+        goto out;
     }
-    hv_lock_take(&mapper->arena->holders.lock);
-    hv_list_push_tail(&mapper->mappings, &foreign->link);
-    hv_lock_drop(&mapper->arena->holders.lock);
+    err = hold_pages(foreign, memory, first);
+    if (err) {
+        unlink_mapping(foreign);
+        goto out;
+    }
     *foreign_out = foreign;
-    return 0;
+    foreign = NULL;
+out:
+    hv_free(foreign);
+    return err;
 }
 
 void *hv_foreign_page(struct hv_foreign *foreign, size_t index)
 {
     HV_BUG_ON(index >= foreign->count);
-    HV_ASSERT(hv_load_relaxed(&foreign->mapper->holder.dirty));
+    HV_ASSERT(hv_doorbell_in_guest(&foreign->mapper->bell));
     return hv_arena_host(foreign->mapper->arena, foreign->mfn[index]);
 }
 
 void hv_foreign_unmap(struct hv_foreign *foreign)
 {
-    struct hv_holders *holders;
-
     if (!foreign) {
         return;
     }
-    HV_ASSERT(!hv_load_relaxed(&foreign->mapper->holder.dirty));
-    holders = &foreign->mapper->arena->holders;
-    put_pages(foreign);
-    hv_lock_take(&holders->lock);
-    hv_list_unlink(&foreign->link);
-    hv_lock_drop(&holders->lock);
+    HV_ASSERT(!hv_doorbell_in_guest(&foreign->mapper->bell));
+    put_pages(foreign, foreign->count);
+    unlink_mapping(foreign);
     hv_free(foreign);
 }
 

@@ -32,6 +32,9 @@ void hv_memory_allow_seals(struct hv_memory *memory);
  */
 HV_MUST_CHECK int hv_memory_revoke_code(struct hv_memory *memory, hv_gfn gfn);
 
+/** The memory ends: no mapper has a right to it any more. Locks: HV_RANK_LEAF. */
+void hv_foreign_revoke_all(struct hv_memory *memory);
+
 /** True when the memory takes no more allocations. Locks: HV_RANK_PAGE_ALLOC. */
 bool hv_memory_dying(struct hv_memory *memory);
 

@@ -43,6 +43,7 @@ int hv_memory_init(struct hv_memory *memory, struct hv_arena *arena, uint16_t ow
     }
     hv_lock_init(&memory->page_lock, HV_RANK_PAGE_ALLOC, "mem.pages", 0);
     hv_list_init(&memory->changes);
+    hv_list_init(&memory->grants);
     hv_eventcount_init(&memory->changed);
     return 0;
 }
@@ -54,6 +55,7 @@ void hv_memory_finish(struct hv_memory *memory)
     }
     HV_BUG_ON(memory->claimed_frames != 0 || memory->populated_frames != 0);
     HV_ASSERT(!hv_list_linked(&memory->changes));
+    hv_foreign_revoke_all(memory);
     hv_p2m_finish(&memory->p2m);
     hv_lock_finish(&memory->page_lock);
 }

@@ -60,6 +60,8 @@ struct hv_memory {
     _Atomic uint64_t write_wanted;
     /* A change of an extent ended, a hold was dropped, the last writer of an epoch left. */
     struct hv_eventcount changed;
+    /* Guarded by the lock of the arena's holders: mappers that may map pages (mem/foreign.h). */
+    struct hv_list grants;
     struct hv_flush_counters flushes;
     _Atomic uint64_t type_changes;
 };

@@ -16,10 +16,15 @@ static void give_up(void *context, hv_gfn gfn)
 
 static const struct hv_memory_hooks hooks = {give_up};
 
+static const struct hv_mapper_config worker = {.name = "migration worker 3"};
+
+#define RIGHTS (HV_FOREIGN_READ | HV_FOREIGN_WRITE)
+
 static bool open_mapper(void)
 {
     return fixture_open(&fixture, 3, 2 * HV_EXTENT_FRAMES, &hooks, NULL) &&
-           hv_mapper_create(fixture.arena, "migration worker 3", &mapper) == 0;
+           hv_mapper_create(fixture.arena, &worker, &mapper) == 0 &&
+           hv_foreign_grant(mapper, &fixture.memory, RIGHTS) == 0;
 }
 
 static int map(uint64_t first, size_t count, unsigned rights, struct hv_foreign **foreign_out)
@@ -63,17 +68,94 @@ static void test_refusals(void)
     hv_foreign_unmap(foreign);
     hv_frame_type_put(fixture.arena, mfn);
     TAP_EQ(hv_frame_type_get(fixture.arena, mfn, HV_FRAME_TYPE_WRITABLE, 0, &access_owner), 0);
-    TAP_EQ(hv_memory_relinquish(&fixture.memory, 0), (uint64_t)-EAGAIN);
-    TAP_EQ(map(600, 1, HV_FOREIGN_READ, &foreign),
-           hv_p2m_lookup(&fixture.memory.p2m, (hv_gfn){600}).kind == HV_LEAF_UNPOPULATED
-               ? (uint64_t)-ECANCELED
-               : 0);
-    hv_foreign_unmap(foreign);
-    while (hv_memory_relinquish(&fixture.memory, 512) == -EAGAIN) {
-    }
-    TAP_EQ(map(0, 1, HV_FOREIGN_READ, &foreign), (uint64_t)-ECANCELED);
     hv_foreign_unmap(NULL);
     close_mapper();
+}
+
+/* A dying owner's pages are not mapped any more, those that still stand there neither. */
+static void test_dying(void)
+{
+    struct hv_foreign *foreign;
+
+    TAP_OK(open_mapper());
+    TAP_OK(fixture_fill(&fixture, (hv_gfn){600}).v != HV_MFN_NONE.v);
+    TAP_EQ(hv_memory_relinquish(&fixture.memory, 0), (uint64_t)-EAGAIN);
+    TAP_EQ(hv_p2m_lookup(&fixture.memory.p2m, (hv_gfn){600}).kind, HV_LEAF_RAM);
+    TAP_EQ(map(600, 1, HV_FOREIGN_READ, &foreign), (uint64_t)-ECANCELED);
+    TAP_EQ(map(0, 1, HV_FOREIGN_READ, &foreign), (uint64_t)-ECANCELED);
+    TAP_EQ(hv_foreign_holds(fixture.arena, 7, NULL, 0), 0);
+    while (hv_memory_relinquish(&fixture.memory, 512) == -EAGAIN) {
+    }
+    TAP_EQ(map(600, 1, HV_FOREIGN_READ, &foreign), (uint64_t)-ECANCELED);
+    /* Who may not know of the domain does not learn that it dies. */
+    hv_foreign_revoke(mapper, &fixture.memory);
+    TAP_EQ(map(600, 1, HV_FOREIGN_READ, &foreign), (uint64_t)-EPERM);
+    close_mapper();
+}
+
+/* Each mapper has its own rights on each owner, as long as both live. */
+static void test_rights(void)
+{
+    struct hv_mapper *stranger;
+    struct hv_foreign *foreign;
+    struct hv_memory other;
+
+    TAP_OK(open_mapper());
+    TAP_EQ(hv_mapper_create(fixture.arena, &worker, &stranger), 0);
+    TAP_EQ(hv_memory_init(&other, fixture.arena, 8, HV_EXTENT_SIZE, NULL, NULL), 0);
+    TAP_EQ(hv_memory_add_ram(&other, (hv_gfn){0}, HV_EXTENT_FRAMES), 0);
+    TAP_EQ(hv_foreign_grant(stranger, &fixture.memory, 0), (uint64_t)-EINVAL);
+    TAP_EQ(hv_foreign_grant(stranger, &fixture.memory, 4), (uint64_t)-EINVAL);
+    hv_alloc_fail_at(1);
+    TAP_EQ(hv_foreign_grant(stranger, &fixture.memory, RIGHTS), (uint64_t)-ENOMEM);
+    hv_alloc_fail_at(0);
+    TAP_EQ(hv_foreign_map(stranger, &fixture.memory, (hv_gfn){0}, 1, HV_FOREIGN_READ, &foreign),
+           (uint64_t)-EPERM);
+    TAP_OK(!foreign);
+    TAP_EQ(hv_foreign_map(mapper, &other, (hv_gfn){0}, 1, HV_FOREIGN_READ, &foreign),
+           (uint64_t)-EPERM);
+    /* Nothing was populated for them. */
+    TAP_EQ(hv_p2m_lookup(&other.p2m, (hv_gfn){0}).kind, HV_LEAF_UNPOPULATED);
+
+    TAP_EQ(hv_foreign_grant(mapper, &other, RIGHTS), 0);
+    TAP_EQ(hv_foreign_grant(mapper, &other, HV_FOREIGN_READ), 0); /* instead */
+    TAP_EQ(hv_foreign_map(mapper, &other, (hv_gfn){0}, 1, RIGHTS, &foreign), (uint64_t)-EPERM);
+    TAP_EQ(hv_foreign_map(mapper, &other, (hv_gfn){0}, 1, HV_FOREIGN_WRITE, &foreign),
+           (uint64_t)-EPERM);
+    TAP_EQ(hv_foreign_map(mapper, &other, (hv_gfn){0}, 1, HV_FOREIGN_READ, &foreign), 0);
+    /* What is mapped stays, and is found. */
+    hv_foreign_revoke(mapper, &other);
+    hv_foreign_revoke(mapper, &other);
+    TAP_EQ(hv_foreign_holds(fixture.arena, 8, NULL, 0), 1);
+    hv_foreign_unmap(foreign);
+    TAP_EQ(hv_foreign_map(mapper, &other, (hv_gfn){0}, 1, HV_FOREIGN_READ, &foreign),
+           (uint64_t)-EPERM);
+
+    hv_mapper_destroy(stranger);
+    memory_close(&other);
+    close_mapper();
+}
+
+/* A domain that comes to another's place, and even to its id, inherits no mapper. */
+static void test_rights_end(void)
+{
+    const int64_t before = hv_alloc_live();
+    struct hv_mapper *second;
+    struct hv_foreign *foreign;
+
+    TAP_OK(open_mapper());
+    TAP_EQ(hv_mapper_create(fixture.arena, &worker, &second), 0);
+    TAP_EQ(hv_foreign_grant(second, &fixture.memory, RIGHTS), 0);
+    memory_close(&fixture.memory);
+    TAP_EQ(hv_memory_init(&fixture.memory, fixture.arena, 7, HV_EXTENT_SIZE, NULL, NULL), 0);
+    TAP_EQ(hv_memory_add_ram(&fixture.memory, (hv_gfn){0}, HV_EXTENT_FRAMES), 0);
+    TAP_EQ(map(0, 1, HV_FOREIGN_READ, &foreign), (uint64_t)-EPERM);
+    /* A mapper that ends before the memory takes its grant along. */
+    TAP_EQ(hv_foreign_grant(second, &fixture.memory, RIGHTS), 0);
+    hv_mapper_destroy(second);
+    TAP_OK(!hv_list_linked(&fixture.memory.grants));
+    close_mapper();
+    TAP_EQ(hv_alloc_live(), before);
 }
 
 static void test_mapping(void)
@@ -168,7 +250,7 @@ static void destroy_with_mapping(void)
 static void test_dies(void)
 {
     if (HV_CONFIG_ASSERT) {
-        TAP_DIES(page_outside, SIGABRT, "dirty");
+        TAP_DIES(page_outside, SIGABRT, "in_guest");
     }
     TAP_DIES(page_beyond, SIGABRT, "count");
     TAP_DIES(destroy_with_mapping, SIGABRT, "mappings");
@@ -178,6 +260,9 @@ int main(int argc, char **argv)
 {
     static const struct tap_case cases[] = {
         {"mem.foreign.refusals", test_refusals},
+        {"mem.foreign.dying", test_dying},
+        {"mem.foreign.rights", test_rights},
+        {"mem.foreign.rights-end", test_rights_end},
         {"mem.foreign.mapping", test_mapping},
         {"mem.foreign.zombie", test_zombie},
         {"mem.foreign.dies", test_dies},

@@ -134,11 +134,12 @@ static void test_mappers(void)
 
 static void mapper_body(unsigned index, void *context)
 {
+    const struct hv_mapper_config config = {.name = "short-lived"};
     struct hv_mapper *mapper;
 
     (void)index;
     (void)context;
-    if (hv_mapper_create(fixture.arena, "short-lived", &mapper)) {
+    if (hv_mapper_create(fixture.arena, &config, &mapper)) {
         return;
     }
     for (unsigned i = 0; i < 50; i++) {
