@@ -5,6 +5,9 @@
 #include "mem/arena.h"
 #include "mem/tlb-holder-private.h"
 
+struct hv_foreign_mask;
+struct hv_foreign_strategy;
+
 struct hv_arena {
     /* Set at creation. */
     struct hv_backing backing;
@@ -15,6 +18,9 @@ struct hv_arena {
     uint64_t frame_count;
     struct hv_heap *heap;
     struct hv_holders holders;
+    const struct hv_foreign_strategy *strategy;
+    struct hv_foreign_mask *masks;          /* owned; NULL unless the strategy keeps some */
+    struct hv_flush_counters unmap_flushes; /* asked for by unmaps, if the strategy does so */
     /* A frame was VALIDATED. */
     struct hv_eventcount settled;
 };

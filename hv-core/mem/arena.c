@@ -9,6 +9,7 @@
 #include "base/assert.h"
 #include "base/bits.h"
 #include "mem/arena-private.h"
+#include "mem/foreign-strategy-private.h"
 #include "mem/heap-private.h"
 
 /* Frames are named by 32-bit indices in lists. */
@@ -49,6 +50,7 @@ int hv_arena_create(const struct hv_arena_config *config, struct hv_arena **aren
     }
     hv_holders_init(&arena->holders);
     hv_eventcount_init(&arena->settled);
+    arena->strategy = &hv_foreign_taint;
     arena->frame_count = config->bytes / HV_PAGE_SIZE;
     arena->backing.fd = -1;
     arena->frames = hv_alloc(arena->frame_count, sizeof(*arena->frames));
@@ -85,6 +87,7 @@ void hv_arena_destroy(struct hv_arena *arena)
     }
     hv_backing_close(&arena->backing);
     hv_free(arena->frames);
+    hv_foreign_masks_destroy(arena->masks);
     hv_holders_finish(&arena->holders);
     hv_free(arena);
 }

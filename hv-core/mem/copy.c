@@ -15,6 +15,7 @@
 
 #include "base/bits.h"
 #include "mem/arena-private.h"
+#include "sync/race.h"
 
 /* The largest power of two, up to 8, that the address is aligned to and that fits. */
 static size_t step_at(const uint8_t *guest, size_t left)
@@ -138,6 +139,7 @@ static int write_page(struct hv_memory *memory, hv_gpa gpa, hv_mfn mfn, uint8_t 
     if (err) {
         return err;
     }
+    HV_RACE("memory.copy.typed");
     copy_bytes(guest + hv_gpa_offset(gpa), buffer, bytes, HV_COPY_TO_GUEST);
     hv_memory_note_write(memory, hv_gpa_to_gfn(gpa));
     hv_frame_type_put(memory->arena, mfn);

@@ -8,7 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
-#include "mem/arena-private.h"
+#include "mem/foreign-strategy-private.h"
 #include "mem/memory-private.h"
 
 #define FOREIGN_PAGES_MAX 512u
@@ -231,9 +231,13 @@ static int hold_page(struct hv_memory *memory, hv_gfn gfn, unsigned rights, hv_m
 static void put_pages(struct hv_foreign *foreign, size_t count)
 {
     struct hv_arena *arena = foreign->mapper->arena;
+    const struct hv_foreign_strategy *strategy = arena->strategy;
 
     for (size_t i = 0; i < count; i++) {
         if (foreign->rights & HV_FOREIGN_WRITE) {
+            if (strategy->unmap) {
+                strategy->unmap(arena, foreign->owner, &foreign->mapper->holder);
+            }
             hv_frame_type_put(arena, foreign->mfn[i]);
         }
         hv_frame_put(arena, foreign->mfn[i]);

@@ -11,7 +11,7 @@
 
 #include "base/assert.h"
 #include "base/bits.h"
-#include "mem/arena-private.h"
+#include "mem/foreign-strategy-private.h"
 #include "mem/memory-private.h"
 #include "sync/race.h"
 
@@ -142,12 +142,11 @@ static void await_validated(struct hv_arena *arena, const struct hv_frame *frame
     }
 }
 
-/* The flush of a change; true when mappers took part. */
+/* The flush of a change; true when every mapper took part. */
 static bool flush_old_use(struct hv_arena *arena, const struct hv_frame_taken *taken,
                           const struct hv_frame_access *access)
 {
     struct hv_memory *memory = access->memory;
-    bool mappers = (taken->old & HV_FRAME_FTAINT) != 0;
     uint64_t stamp = taken->old & HV_FRAME_VALUE_MASK;
 
     if (taken->old & HV_FRAME_STAMPING) {
@@ -155,8 +154,8 @@ static bool flush_old_use(struct hv_arena *arena, const struct hv_frame_taken *t
         stamp = hv_flush_clock(&arena->holders);
     }
     hv_holders_flush(&arena->holders, memory->holder, hv_memory_flush_mask(memory, access->self),
-                     mappers ? HV_MAPPERS_ALL : HV_MAPPERS_NONE, stamp, &memory->flushes);
-    return mappers;
+                     HV_MAPPERS_NONE, stamp, &memory->flushes);
+    return arena->strategy->change && arena->strategy->change(arena, memory, taken->old, stamp);
 }
 
 void hv_frame_type_settle(struct hv_arena *arena, struct hv_frame *frame,

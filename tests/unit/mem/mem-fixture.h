@@ -6,8 +6,8 @@
 #pragma once
 
 #include "lib/tap.h"
-#include "mem/arena-private.h"
 #include "mem/foreign.h"
+#include "mem/foreign-strategy-private.h"
 #include "mem/heap-private.h"
 #include "mem/memory-private.h"
 
@@ -99,6 +99,22 @@ static inline bool fake_vcpu_can_write(struct fake_vcpu *vcpu, hv_gfn gfn)
     return can;
 }
 
+/* How stale translations of mappers are dealt with in fixtures opened from here on. */
+static const struct hv_foreign_strategy *fixture_strategy = &hv_foreign_taint;
+
+/* Play @script once for each right strategy. */
+static inline void each_strategy(void (*script)(void))
+{
+    for (unsigned i = 0; i < HV_FOREIGN_STRATEGIES && !tap_failed(); i++) {
+        fixture_strategy = hv_foreign_strategies[i];
+        script();
+        if (tap_failed()) {
+            tap_note("strategy %s", fixture_strategy->name);
+        }
+    }
+    fixture_strategy = &hv_foreign_taint;
+}
+
 struct fixture {
     struct hv_arena *arena;
     struct hv_memory memory;
@@ -112,7 +128,8 @@ static inline bool fixture_open(struct fixture *fixture, uint64_t extents, uint6
     const struct hv_arena_config config = {HV_BACKING_KIND_ANON, extents * HV_EXTENT_SIZE};
 
     memset(fixture, 0, sizeof(*fixture));
-    if (hv_arena_create(&config, &fixture->arena)) {
+    if (hv_arena_create(&config, &fixture->arena) ||
+        hv_arena_set_strategy(fixture->arena, fixture_strategy)) {
         return false;
     }
     if (hv_memory_init(&fixture->memory, fixture->arena, 7, pages * HV_PAGE_SIZE, hooks, context) ||

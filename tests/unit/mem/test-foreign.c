@@ -256,15 +256,30 @@ static void test_dies(void)
     TAP_DIES(destroy_with_mapping, SIGABRT, "mappings");
 }
 
+static void test_each_refusals(void)
+{
+    each_strategy(test_refusals);
+}
+
+static void test_each_mapping(void)
+{
+    each_strategy(test_mapping);
+}
+
+static void test_each_zombie(void)
+{
+    each_strategy(test_zombie);
+}
+
 int main(int argc, char **argv)
 {
     static const struct tap_case cases[] = {
-        {"mem.foreign.refusals", test_refusals},
+        {"mem.foreign.refusals", test_each_refusals},
         {"mem.foreign.dying", test_dying},
         {"mem.foreign.rights", test_rights},
         {"mem.foreign.rights-end", test_rights_end},
-        {"mem.foreign.mapping", test_mapping},
-        {"mem.foreign.zombie", test_zombie},
+        {"mem.foreign.mapping", test_each_mapping},
+        {"mem.foreign.zombie", test_each_zombie},
         {"mem.foreign.dies", test_dies},
     };
 
