@@ -13,8 +13,9 @@
  *
  * Invariants:
  *   (1) guest code runs only while the state is RUNNING and the vCPU is counted in active;
- *   (2) `end` is written once between two resets or resumes, by the first who ends the domain;
- *   (3) state changes hold the lifecycle lock, but for RUNNING -> SHUTDOWN or PAUSED by the guest's
+ *   (2) no platform timer fires but while it is RUNNING, or on the way there or away;
+ *   (3) `end` is written once between two resets or resumes, by the first who ends the domain;
+ *   (4) state changes hold the lifecycle lock, but for RUNNING -> SHUTDOWN or PAUSED by the guest's
  *       own end, which is a compare-and-exchange so that it can be done under any lock. A domain that
  *       paused itself may have vCPUs inside still: whoever counts on PAUSED stops them first.
  */

@@ -41,6 +41,9 @@ static void settle_end(struct hv_domain *domain, enum hv_domain_end end)
     enum hv_domain_state to =
         end == HV_DOMAIN_END_NO_MEMORY ? HV_DOMAIN_STATE_PAUSED : HV_DOMAIN_STATE_SHUTDOWN;
 
+    /* Nobody is left to take ticks, and it may be long before somebody resets or destroys it. Before
+     * the change: who finds SHUTDOWN may reset and resume. */
+    hv_platform_halt(&domain->platform);
     if (hv_domain_change(domain, HV_DOMAIN_STATE_RUNNING, to)) {
         hv_domain_ring_vcpus(domain);
         hv_domain_announce(domain);

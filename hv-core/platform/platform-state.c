@@ -104,6 +104,11 @@ static void platform_each_timer(struct hv_platform *platform, void (*act)(struct
     }
 }
 
+void hv_platform_halt(struct hv_platform *platform)
+{
+    platform_each_timer(platform, hv_vpt_halt);
+}
+
 void hv_platform_pause(struct hv_platform *platform)
 {
     platform_each_timer(platform, hv_vpt_pause);

@@ -120,6 +120,9 @@ void hv_platform_init_cpu(struct hv_platform *platform, unsigned vcpu);
 /** Stop the timers, and let them go on. What falls due between is late by then. No lock held. */
 void hv_platform_pause(struct hv_platform *platform);
 void hv_platform_resume(struct hv_platform *platform);
+/** The machine has ended: no timer fires any more, but for what is under way. The pause that waits
+ * for that comes before the next resume. Any thread, any lock. */
+void hv_platform_halt(struct hv_platform *platform);
 
 /* The bootstrap of a vCPU's run: on its own thread. */
 

@@ -9,7 +9,10 @@ static void vpt_fire(struct hv_timer *timer, void *context)
     struct hv_vpt *vpt = context;
 
     (void)timer;
-    vpt->expired(vpt->context);
+    /* Halted: not due, and not armed, before hv_vpt_resume(). */
+    if (!hv_load_seq(&vpt->halted)) {
+        vpt->expired(vpt->context);
+    }
 }
 
 int hv_vpt_init(struct hv_vpt *vpt, struct hv_timer_queue *queue, enum hv_vpt_source source,
@@ -176,6 +179,11 @@ uint64_t hv_vpt_remaining_ns(const struct hv_vpt *vpt)
     return hv_ns_before(now, vpt->due) ? vpt->due.v - now.v : 0;
 }
 
+void hv_vpt_halt(struct hv_vpt *vpt)
+{
+    hv_store_seq(&vpt->halted, true);
+}
+
 void hv_vpt_pause(struct hv_vpt *vpt)
 {
     hv_timer_kill(&vpt->timer);
@@ -183,6 +191,7 @@ void hv_vpt_pause(struct hv_vpt *vpt)
 
 void hv_vpt_resume(struct hv_vpt *vpt)
 {
+    hv_store_seq(&vpt->halted, false);
     hv_timer_revive(&vpt->timer);
     if (hv_load_relaxed(&vpt->running)) {
         hv_timer_arm(&vpt->timer, vpt->due);

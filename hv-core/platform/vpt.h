@@ -55,6 +55,8 @@ struct hv_vpt {
     const struct hv_clock *clock;
     void (*expired)(void *context); /* worker thread, no lock held */
     void *context;
+    /* Atomic: ticks are held back; pairs with the look of the timer's callback. */
+    _Atomic bool halted;
     /* Guarded by the device's lock; the atomic ones are read by statistics without it. */
     _Atomic uint64_t period_ns; /* 0: one-shot */
     _Atomic bool running;
@@ -118,4 +120,7 @@ uint64_t hv_vpt_remaining_ns(const struct hv_vpt *vpt);
  * clock: what falls due meanwhile counts as missed. No lock of the declared rank or above held.
  */
 void hv_vpt_pause(struct hv_vpt *vpt);
+/** The same without a wait: callbacks under way end, no other begins. Any thread, any lock. */
+void hv_vpt_halt(struct hv_vpt *vpt);
+/** After hv_vpt_pause(). */
 void hv_vpt_resume(struct hv_vpt *vpt);

@@ -205,6 +205,54 @@ static void test_reset(void)
     TAP_EQ(rig_take(rig, 0), -1);
 }
 
+/* Every timer runs; then the machine ends, and none is armed any more behind what it waited for. */
+static void test_halt(void)
+{
+    struct hv_platform_timer timer;
+    struct rig *rig = rig_new();
+    uint64_t fired[64];
+    unsigned timers = hv_platform_timers(&rig->platform), waits = 0;
+
+    rig_outb(rig, 0x43, 0x34);
+    rig_outb(rig, 0x40, 0xa9);
+    rig_outb(rig, 0x40, 0x04);
+    rig_outb(rig, 0x70, 0x0b);
+    rig_outb(rig, 0x71, 0x52); /* RTC: periodic and update-ended interrupts */
+    rig_outw(rig, HV_ACPI_EVENT_PORT + 2, 1);
+    rig_mmio_write(rig, HV_HPET_BASE + 0x10, 8, 1);
+    for (unsigned i = 0; i < HV_HPET_TIMERS; i++) {
+        rig_mmio_write(rig, HV_HPET_BASE + 0x100 + 0x20 * i, 8, 0x44 | (i < 2 ? 8 : 0));
+        rig_mmio_write(rig, HV_HPET_BASE + 0x108 + 0x20 * i, 8, 100000);
+    }
+    for (unsigned i = 0; i < RIG_VCPUS; i++) {
+        rig_apic_enable(rig, i);
+        rig_apic_write(rig, i, 0x320, 0x200ee);
+        rig_apic_write(rig, i, 0x380, 100000);
+    }
+    rig_advance(rig, HV_NS_PER_S);
+    hv_platform_halt(&rig->platform);
+    for (unsigned i = 0; i < timers; i++) {
+        hv_platform_get_timer(&rig->platform, i, &timer);
+        TAP_OK(timer.armed || timer.fired > 0);
+        fired[i] = timer.fired;
+    }
+    while (hv_timer_queue_next(&rig->queue).v != UINT64_MAX) {
+        TAP_OK(waits++ <= timers);
+        rig_advance(rig, hv_timer_queue_next(&rig->queue).v - hv_clock_now(&rig->clock).v);
+    }
+    for (unsigned i = 0; i < timers; i++) {
+        hv_platform_get_timer(&rig->platform, i, &timer);
+        TAP_EQ(timer.fired, fired[i]);
+    }
+    hv_platform_pause(&rig->platform);
+    hv_platform_resume(&rig->platform);
+    rig_advance(rig, HV_NS_PER_S);
+    for (unsigned i = 0; i < timers; i++) {
+        hv_platform_get_timer(&rig->platform, i, &timer);
+        TAP_EQ(timer.fired > fired[i], timer.armed);
+    }
+}
+
 /* A guest that does anything at all, at ports and addresses where devices are. */
 static void act(struct rig *rig, unsigned vcpu)
 {
@@ -378,6 +426,7 @@ int main(int argc, char **argv)
         {"platform.platform.acceptance", test_acceptance},
         {"platform.platform.wiring", test_wiring},
         {"platform.platform.reset", test_reset},
+        {"platform.platform.halt", test_halt},
         {"platform.platform.record", test_record},
         {"platform.platform.refused", test_refused},
         {"platform.platform.hostile-record", test_hostile_record},

@@ -194,6 +194,27 @@ static void test_pause(void)
     finish();
 }
 
+/* Halted: the timer fires once more at most, into nothing, and is not armed again. */
+static void test_halt(void)
+{
+    start(0);
+    hv_vpt_start(&bench.vpt, (hv_ns){HV_NS_PER_MS}, HV_NS_PER_MS);
+    run_until(2 * HV_NS_PER_MS + 5);
+    TAP_EQ(bench.ticks, 2);
+    hv_vpt_halt(&bench.vpt);
+    run_until(10 * HV_NS_PER_MS + 5);
+    TAP_EQ(bench.ticks, 2);
+    TAP_EQ(hv_timer_queue_next(&bench.queue).v, UINT64_MAX);
+    hv_vpt_pause(&bench.vpt);
+    hv_vpt_resume(&bench.vpt);
+    hv_timer_queue_run(&bench.queue, hv_clock_now(&bench.clock));
+    TAP_EQ(bench.ticks, 3);
+    TAP_EQ(hv_load_relaxed(&bench.vpt.counters.merged), 7);
+    run_until(12 * HV_NS_PER_MS + 5);
+    TAP_EQ(bench.ticks, 5);
+    finish();
+}
+
 int main(int argc, char **argv)
 {
     static const struct tap_case cases[] = {
@@ -204,6 +225,7 @@ int main(int argc, char **argv)
         {"platform.vpt.floor", test_floor},
         {"platform.vpt.late-callback", test_late_callback},
         {"platform.vpt.pause", test_pause},
+        {"platform.vpt.halt", test_halt},
     };
 
     return tap_run(argc, argv, cases, HV_ARRAY_LEN(cases));

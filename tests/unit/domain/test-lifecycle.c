@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* What stops when a domain ends, and goes on when it is reset or resumed. */
+#include "domain/domain.h"
+#include "lib/tap.h"
+#include "machine.h"
+
+/* Start the PIT at 1 kHz, wait for a tick at the 8259A, and write 5 to the debug port. */
+static const uint8_t code_tick[] = {
+    0xb0, 0x34, 0xe6, 0x43, /* mov $0x34,%al; out %al,$0x43: counter 0, both bytes, mode 2 */
+    0xb0, 0xa9, 0xe6, 0x40, /* 1193 */
+    0xb0, 0x04, 0xe6, 0x40, /**/
+    0xe4, 0x20,             /* in $0x20,%al: requests */
+    0xa8, 0x01,             /* test $1,%al */
+    0x74, 0xfa,             /* je back */
+    0xb0, 0x05, 0xe6, 0xf4, /* mov $5,%al; out %al,$0xf4 */
+    0xeb, 0xfe,             /* jmp here */
+};
+
+static bool timers_halted(const struct machine *machine)
+{
+    const struct hv_platform *platform = &machine->domain->platform;
+    bool halted = true;
+
+    for (unsigned i = 0; i < platform->lapics.count; i++) {
+        halted = halted && hv_load_seq(&platform->lapics.lapic[i].timer.halted);
+    }
+    return halted && hv_load_seq(&platform->pit.timer.halted);
+}
+
+/* Ended by itself or from outside, its timers stop; a reset and a new run start them again. */
+static void test_timers_stop(void)
+{
+    struct hv_domain_status status;
+    struct machine machine;
+
+    TAP_OK(machine_make(&machine, 2));
+    for (unsigned i = 0; i < 3; i++) {
+        TAP_OK(!timers_halted(&machine) || i > 0);
+        TAP_OK(machine_run(&machine, code_tick, sizeof(code_tick), &status));
+        TAP_EQ(status.end, HV_DOMAIN_END_DEBUG_EXIT);
+        TAP_OK(timers_halted(&machine));
+        TAP_OK(hv_load_relaxed(&machine.domain->platform.pit.timer.running));
+        TAP_EQ(hv_domain_reset(machine.domain), 0);
+    }
+    hv_domain_crash(machine.domain, "from outside");
+    TAP_OK(timers_halted(&machine));
+    machine_unmake(&machine);
+}
+
+/* Without memory it is paused; its timers stop as if somebody else had done it, and go on. */
+static void test_timers_stop_without_memory(void)
+{
+    struct hv_domain_status status;
+    struct machine machine;
+
+    TAP_OK(machine_make(&machine, 1));
+    TAP_OK(machine_load(&machine, code_tick, sizeof(code_tick)));
+    hv_domain_end(machine.domain, HV_DOMAIN_END_NO_MEMORY, 0, 0, "none");
+    TAP_OK(timers_halted(&machine));
+    TAP_EQ(hv_domain_unpause(machine.domain), 0);
+    TAP_EQ(hv_domain_wait_change(machine.domain, HV_DOMAIN_STATE_RUNNING, 10 * HV_NS_PER_S), 0);
+    hv_domain_get_status(machine.domain, &status);
+    TAP_EQ(status.end, HV_DOMAIN_END_DEBUG_EXIT);
+    machine_unmake(&machine);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct tap_case cases[] = {
+        {"domain.lifecycle.timers-stop", test_timers_stop},
+        {"domain.lifecycle.timers-stop-without-memory", test_timers_stop_without_memory},
+    };
+
+    return tap_run(argc, argv, cases, HV_ARRAY_LEN(cases));
+}
