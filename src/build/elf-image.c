@@ -176,6 +176,10 @@ gboolean lodge_elf_load(GBytes *image, const char *path, LodgeGuestWriter *write
                                   path);
             return FALSE;
         }
+        if (!lodge_guest_writer_clear(writer, one.physical + one.file_bytes,
+                                      one.memory_bytes - one.file_bytes, "kernel segment", error)) {
+            return FALSE;
+        }
         loaded++;
     }
     return loaded ? TRUE : refuse(error, path, _("it has nothing to load"));

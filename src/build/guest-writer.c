@@ -84,6 +84,23 @@ gboolean lodge_guest_writer_put(LodgeGuestWriter *writer, guint64 gpa, const voi
            copy(writer, gpa, data, bytes, what, error);
 }
 
+gboolean lodge_guest_writer_clear(LodgeGuestWriter *writer, guint64 gpa, guint64 bytes,
+                                  const char *what, GError **error)
+{
+    static const guint8 zeros[64 * HV_KIB];
+
+    while (bytes) {
+        guint64 part = MIN(bytes, sizeof(zeros));
+
+        if (!copy(writer, gpa, zeros, part, what, error)) {
+            return FALSE;
+        }
+        gpa += part;
+        bytes -= part;
+    }
+    return TRUE;
+}
+
 gboolean lodge_guest_writer_put_high(LodgeGuestWriter *writer, const void *data, guint64 bytes,
                                      guint64 limit, const char *what, guint64 *gpa_out,
                                      GError **error)

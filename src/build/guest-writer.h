@@ -40,6 +40,10 @@ gboolean lodge_guest_writer_take(LodgeGuestWriter *writer, guint64 gpa, guint64 
 gboolean lodge_guest_writer_put(LodgeGuestWriter *writer, guint64 gpa, const void *data,
                                 guint64 bytes, const char *what, GError **error);
 
+/** Write zeros over a part of what was taken for @what: memory may hold what a reset has left. */
+gboolean lodge_guest_writer_clear(LodgeGuestWriter *writer, guint64 gpa, guint64 bytes,
+                                  const char *what, GError **error);
+
 /**
  * Put @data at the highest free page-aligned place that ends at or below @limit.
  *

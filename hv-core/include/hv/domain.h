@@ -107,8 +107,12 @@ HV_MUST_CHECK int hv_domain_unpause(struct hv_domain *domain);
 /** Stop all vCPUs and wait until each is out of the guest. -EBUSY unless running or paused. */
 HV_MUST_CHECK int hv_domain_pause(struct hv_domain *domain);
 /**
- * Put vCPUs and devices to their power-up state, memory kept; the domain is paused afterwards and
- * the builder loads it anew. From PAUSED and SHUTDOWN. -EBUSY otherwise.
+ * Put vCPUs and devices to their power-up state; the domain is paused afterwards and the builder
+ * loads it anew. From PAUSED and SHUTDOWN. -EBUSY otherwise.
+ *
+ * Memory holds what it held, as a PC's does when its reset line is pulled: guests count on it
+ * (kexec, crash dumps, a console's log), and no other domain ever sees it. So a builder writes all
+ * that its boot protocol promises, zeros included, and leaves the rest alone.
  */
 HV_MUST_CHECK int hv_domain_reset(struct hv_domain *domain);
 /** Press the power button (ACPI). */

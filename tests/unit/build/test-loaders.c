@@ -155,6 +155,51 @@ static void test_multiboot_load(void)
     test_guest_finish(&guest);
 }
 
+typedef gboolean (*Load)(GBytes *image, const char *name, const LodgeBootRequest *request,
+                         LodgeGuestWriter *writer, struct hv_boot_state *state, GError **error);
+
+/* Does it leave the same in memory that another guest has used? Below @limit; above, a bzImage's
+ * kernel clears what it needs itself. */
+static gboolean same_in_used_memory(Load load, GByteArray *image, guint64 limit)
+{
+    g_autoptr(GBytes) bytes = test_bytes(image);
+    g_autoptr(GBytes) initrd = g_bytes_new_static("abc", 3);
+    const LodgeBootRequest request = {"quiet", initrd, 0xe0000};
+    struct hv_boot_state state = {0}, again = {0};
+    TestGuest fresh, used;
+    gboolean same;
+
+    test_guest_init(&fresh);
+    test_guest_init(&used);
+    memset(used.ram, 0xa5, TEST_RAM_BYTES);
+    same = load(bytes, "k", &request, &fresh.writer, &state, NULL) &&
+           load(bytes, "k", &request, &used.writer, &again, NULL) && state.rip == again.rip &&
+           fresh.writer.taken->len == used.writer.taken->len;
+    for (guint i = 0; same && i < fresh.writer.taken->len; i++) {
+        const LodgeRegion *region = &g_array_index(fresh.writer.taken, LodgeRegion, i);
+
+        if (region->end <= limit) {
+            same = memcmp(fresh.ram + region->start, used.ram + region->start,
+                          region->end - region->start) == 0;
+        }
+    }
+    test_guest_finish(&fresh);
+    test_guest_finish(&used);
+    return same;
+}
+
+/* A machine that reboots keeps its memory, and is loaded anew. */
+static void test_used_memory(void)
+{
+    g_autoptr(GByteArray) linux_image = test_bzimage();
+    g_autoptr(GByteArray) pvh = test_elf(0x100010);
+    g_autoptr(GByteArray) multiboot = test_multiboot(3);
+
+    TAP_OK(same_in_used_memory(lodge_bzimage_load, linux_image, HV_MIB));
+    TAP_OK(same_in_used_memory(lodge_pvh_load, pvh, TEST_RAM_BYTES));
+    TAP_OK(same_in_used_memory(lodge_multiboot_load, multiboot, TEST_RAM_BYTES));
+}
+
 static void test_overlap(void)
 {
     g_autoptr(GError) error = NULL;
@@ -198,9 +243,13 @@ static void test_put(void)
 int main(int argc, char **argv)
 {
     static const struct tap_case cases[] = {
-        {"build.bzimage.load", test_bzimage_load}, {"build.bzimage.limits", test_bzimage_limits},
-        {"build.pvh.load", test_pvh_load},         {"build.multiboot.load", test_multiboot_load},
-        {"build.writer.overlap", test_overlap},    {"build.writer.put", test_put},
+        {"build.bzimage.load", test_bzimage_load},
+        {"build.bzimage.limits", test_bzimage_limits},
+        {"build.pvh.load", test_pvh_load},
+        {"build.multiboot.load", test_multiboot_load},
+        {"build.writer.used-memory", test_used_memory},
+        {"build.writer.overlap", test_overlap},
+        {"build.writer.put", test_put},
     };
 
     return tap_run(argc, argv, cases, HV_ARRAY_LEN(cases));

@@ -64,10 +64,33 @@ static void test_timers_stop_without_memory(void)
     machine_unmake(&machine);
 }
 
+/* Memory outlives a reset, whoever wrote it. */
+static void test_reset_keeps_memory(void)
+{
+    static const uint8_t code[] = {
+        0xc7, 0x05, 0x00, 0x00, 0x20, 0x00, 1, 2, 3, 4, /* movl $0x04030201,0x200000 */
+        0xb0, 0x05, 0xe6, 0xf4, 0xeb, 0xfe,             /* debug exit */
+    };
+    struct hv_domain_status status;
+    struct machine machine;
+    uint32_t word = 77;
+
+    TAP_OK(machine_make(&machine, 1));
+    TAP_EQ(hv_guest_copy(machine.domain, (hv_gpa){0x300000}, &word, 4, HV_COPY_TO_GUEST), 0);
+    TAP_OK(machine_run(&machine, code, sizeof(code), &status));
+    TAP_EQ(hv_domain_reset(machine.domain), 0);
+    TAP_EQ(hv_guest_copy(machine.domain, (hv_gpa){0x300000}, &word, 4, HV_COPY_FROM_GUEST), 0);
+    TAP_EQ(word, 77);
+    TAP_EQ(hv_guest_copy(machine.domain, (hv_gpa){0x200000}, &word, 4, HV_COPY_FROM_GUEST), 0);
+    TAP_EQ(word, 0x04030201);
+    machine_unmake(&machine);
+}
+
 int main(int argc, char **argv)
 {
     static const struct tap_case cases[] = {
         {"domain.lifecycle.timers-stop", test_timers_stop},
+        {"domain.lifecycle.reset-keeps-memory", test_reset_keeps_memory},
         {"domain.lifecycle.timers-stop-without-memory", test_timers_stop_without_memory},
     };
 
