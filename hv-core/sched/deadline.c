@@ -72,6 +72,14 @@ static void *deadline_main(void *data)
     }
 }
 
+static void free_deadline(struct hv_deadline *deadline)
+{
+    for (unsigned i = 0; i < deadline->count; i++) {
+        hv_lock_finish(&deadline->slots[i].lock);
+    }
+    hv_free(deadline);
+}
+
 int hv_deadline_create(unsigned slots, const struct hv_clock *clock,
                        struct hv_deadline **deadline_out)
 {
@@ -94,7 +102,7 @@ int hv_deadline_create(unsigned slots, const struct hv_clock *clock,
     }
     error = hv_thread_start(&deadline->thread, "hv-deadline", deadline_main, deadline);
     if (error < 0) {
-        hv_free(deadline);
+        free_deadline(deadline);
         return error;
     }
     *deadline_out = deadline;
@@ -109,10 +117,7 @@ void hv_deadline_destroy(struct hv_deadline *deadline)
     hv_store_seq(&deadline->stopping, 1);
     hv_doorbell_ring(&deadline->bell, HV_REQUEST_STOP);
     pthread_join(deadline->thread, NULL);
-    for (unsigned i = 0; i < deadline->count; i++) {
-        hv_lock_finish(&deadline->slots[i].lock);
-    }
-    hv_free(deadline);
+    free_deadline(deadline);
 }
 
 void hv_deadline_set(struct hv_deadline *deadline, unsigned index, struct hv_doorbell *bell,
