@@ -2,13 +2,13 @@
 /* The serial console of `lodgectl run`. */
 #include "cli/console.h"
 
+#include "cli/terminal.h"
 #include "common/i18n.h"
 
 #include <errno.h>
 #include <glib-unix.h>
 #include <poll.h>
 #include <string.h>
-#include <termios.h>
 #include <unistd.h>
 
 #define RING_BYTES     65536u
@@ -32,10 +32,10 @@ struct _LodgeConsole {
     struct hv_domain *domain;
     /* Main thread only. */
     guint source, retry;
-    gboolean raw, escaped, ended;
+    gboolean escaped, ended;
     GByteArray *input; /* read, but not taken by the machine yet */
     gint64 flush_limit_us;
-    struct termios cooked;
+    LodgeTerminal terminal;
     LodgeConsoleLeave *leave;
     gpointer user_data;
 };
@@ -216,9 +216,11 @@ static gboolean on_input(gint fd, GIOCondition condition, gpointer data)
 {
     LodgeConsole *console = data;
     guint8 buffer[256];
-    ssize_t got = read(fd, buffer, sizeof(buffer));
+    ssize_t got;
 
     (void)condition;
+    lodge_terminal_retake(&console->terminal);
+    got = read(fd, buffer, sizeof(buffer));
     if (got < 0 && (errno == EINTR || errno == EAGAIN)) {
         return G_SOURCE_CONTINUE;
     }
@@ -230,7 +232,7 @@ static gboolean on_input(gint fd, GIOCondition condition, gpointer data)
         if (!console->retry) {
             console->retry = g_timeout_add(INPUT_RETRY_MS, on_retry, console);
         }
-        if (console->raw) {
+        if (console->terminal.present) {
             return G_SOURCE_CONTINUE;
         }
     } else {
@@ -239,19 +241,6 @@ static gboolean on_input(gint fd, GIOCondition condition, gpointer data)
     }
     console->source = 0;
     return G_SOURCE_REMOVE;
-}
-
-static void make_raw(LodgeConsole *console)
-{
-    struct termios raw;
-
-    if (!isatty(STDIN_FILENO) || tcgetattr(STDIN_FILENO, &console->cooked) < 0) {
-        return;
-    }
-    raw = console->cooked;
-    cfmakeraw(&raw);
-    raw.c_oflag |= OPOST;
-    console->raw = tcsetattr(STDIN_FILENO, TCSANOW, &raw) == 0;
 }
 
 LodgeConsole *lodge_console_new(int fd, gboolean input, LodgeConsoleLeave *leave,
@@ -266,12 +255,14 @@ LodgeConsole *lodge_console_new(int fd, gboolean input, LodgeConsoleLeave *leave
     console->user_data = user_data;
     g_mutex_init(&console->mutex);
     g_cond_init(&console->changed);
+    if (input) {
+        lodge_terminal_open(&console->terminal);
+    }
     console->writer = g_thread_try_new("console", drain, console, error);
     if (!console->writer) {
         return NULL;
     }
     if (input) {
-        make_raw(console);
         poll_input(console);
     }
     return g_steal_pointer(&console);
@@ -314,14 +305,6 @@ int lodge_console_flush(LodgeConsole *console)
     return refused;
 }
 
-/* Not from the background: it would stop us, and the terminal is somebody else's now. */
-static void make_cooked(LodgeConsole *console)
-{
-    if (console->raw && tcgetpgrp(STDIN_FILENO) == getpgrp()) {
-        tcsetattr(STDIN_FILENO, TCSANOW, &console->cooked);
-    }
-}
-
 void lodge_console_free(LodgeConsole *console)
 {
     gboolean stuck;
@@ -338,7 +321,7 @@ void lodge_console_free(LodgeConsole *console)
     g_clear_handle_id(&console->source, g_source_remove);
     g_clear_handle_id(&console->retry, g_source_remove);
     g_byte_array_unref(console->input);
-    make_cooked(console);
+    lodge_terminal_close(&console->terminal);
     if (stuck) {
         /* The writer sleeps in write() for a reader that does not read: it goes with the process. */
         g_thread_unref(console->writer);
