@@ -4,6 +4,7 @@
 
 #include "cli/terminal.h"
 #include "common/i18n.h"
+#include "common/thread.h"
 
 #include <errno.h>
 #include <glib-unix.h>
@@ -258,7 +259,7 @@ LodgeConsole *lodge_console_new(int fd, gboolean input, LodgeConsoleLeave *leave
     if (input) {
         lodge_terminal_open(&console->terminal);
     }
-    console->writer = g_thread_try_new("console", drain, console, error);
+    console->writer = lodge_thread_new("console", drain, console, error);
     if (!console->writer) {
         return NULL;
     }

@@ -15,6 +15,7 @@
 #include "cli/stats-json.h"
 #include "common/i18n.h"
 #include "common/lodge-error.h"
+#include "common/thread.h"
 
 #include <hv/domain.h>
 
@@ -179,7 +180,7 @@ static gboolean start_machine(Run *run, GError **error)
         lodge_error_set_errno(error, rc, _("Cannot start the machine"));
         return FALSE;
     }
-    run->watcher = g_thread_try_new("watcher", watch, run, error);
+    run->watcher = lodge_thread_new("watcher", watch, run, error);
     return run->watcher != NULL;
 }
 
@@ -337,13 +338,14 @@ int lodge_verb_run(int argc, char **argv)
         run.builder =
             lodge_builder_new(run.options.kernel, run.options.initrd, run.options.append, &error);
     }
-    /* From the console on a signal must not end us before the terminal is as it was. */
-    if (run.builder) {
+    if (run.builder && lodge_thread_reserve(&error)) {
+        /* From the console on a signal must not end us before the terminal is as it was. GLib makes
+         * a thread for them, and ends the process when there is none. */
         add_sources(&run);
-    }
-    if (run.builder && open_console(&run, &error) && create_machine(&run, &error) &&
-        run_until_end(&run, &error)) {
-        print_stats(&run);
+        if (open_console(&run, &error) && create_machine(&run, &error) &&
+            run_until_end(&run, &error)) {
+            print_stats(&run);
+        }
     }
     clean_up(&run);
     return error ? lodge_verb_fail(error) : run.status;
