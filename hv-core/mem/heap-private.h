@@ -5,6 +5,7 @@
  *     RETURNED --populate--> (moving) --> OWNED | SPLIT
  *     CLEAN --------------> (moving) --> OWNED | SPLIT
  *     DIRTY ----scrub-----> (moving) --> OWNED | SPLIT
+ *     DIRTY --hv_heap_scrub_spare--> (moving) --> CLEAN; DIRTY again when somebody wants it
  *     CLEAN | DIRTY --hv_heap_trim--> (moving) --> RETURNED
  *     OWNED --hv_heap_free_extent--> DIRTY
  *     OWNED | FULL --one frame freed--> SPLIT --the last one freed--> DIRTY (CLEAN: none was used)
@@ -63,6 +64,20 @@ struct HV_ALIGNED(HV_CACHE_LINE) hv_shard {
     _Atomic uint64_t clean, dirty, returned;
 };
 
+/* What the background scrubber is at. */
+enum hv_scrub_state {
+    HV_SCRUB_IDLE,
+    HV_SCRUB_BUSY,   /* it has an extent, or looks for one */
+    HV_SCRUB_WANTED, /* somebody found no other: it is to give it up */
+};
+
+/* What is done to free memory in the background (mem/upkeep.h). */
+enum hv_duty {
+    HV_DUTY_SCRUB,
+    HV_DUTY_RETURN,
+    HV_DUTIES,
+};
+
 struct hv_heap {
     /* Set at creation. */
     struct hv_arena *arena;
@@ -73,8 +88,13 @@ struct hv_heap {
     struct hv_magazines *magazines; /* HV_MAGAZINE_OWNERS */
     /* Atomic. */
     HV_ALIGNED(HV_CACHE_LINE) _Atomic uint64_t unclaimed;
-    _Atomic uint64_t returns;         /* how often something came into a list or a magazine */
-    _Atomic uint64_t moving;          /* frames taken out of a list, neither owned nor back yet */
+    _Atomic uint64_t returns;       /* how often something came into a list or a magazine */
+    _Atomic uint64_t moving;        /* frames taken out of a list, neither owned nor back yet */
+    _Atomic uint64_t backed;        /* extents in lists CLEAN and DIRTY */
+    _Atomic uint64_t fewest_backed; /* since hv_heap_fewest_backed() */
+    _Atomic uint32_t scrub;         /* enum hv_scrub_state */
+    _Atomic uint32_t duties_asleep; /* a bit for each that waits for something to do */
+    struct hv_doorbell duty_bell[HV_DUTIES];
     struct hv_eventcount settled;     /* fewer are moving */
     struct hv_flush_counters flushes; /* of reuse */
 };
@@ -102,6 +122,8 @@ uint32_t hv_heap_take_backed_extent(struct hv_heap *heap, unsigned home,
 /** One that has host memory, DIRTY rather than CLEAN, of shard @from or the next; it stays there. */
 uint32_t hv_heap_take_spare_extent(struct hv_heap *heap, unsigned from,
                                    enum hv_extent_state *was_out);
+/** A DIRTY one, of shard @from or the next; it stays there. */
+uint32_t hv_heap_take_dirty_extent(struct hv_heap *heap, unsigned from);
 /** Put a MOVING extent into a list. */
 void hv_heap_give_extent(struct hv_heap *heap, uint32_t extent, enum hv_extent_state state);
 /** A MOVING extent has an owner now. */
@@ -157,6 +179,20 @@ void hv_heap_scrub_frame(struct hv_heap *heap, hv_mfn mfn);
 void hv_heap_scrub_extent(struct hv_heap *heap, uint32_t extent);
 /** The frames of a MOVING extent are zero and forgotten: nothing is owed for them. */
 void hv_heap_mark_clean(struct hv_heap *heap, uint32_t extent);
+
+enum hv_scrubbed {
+    HV_SCRUBBED_NONE,    /* no extent is dirty */
+    HV_SCRUBBED_EXTENT,  /* one fewer is */
+    HV_SCRUBBED_GAVE_UP, /* it was wanted amid: some of its frames are zero */
+};
+/** Scrub one dirty extent, past the caches. One thread at a time; waits for mappers. */
+enum hv_scrubbed hv_heap_scrub_spare(struct hv_heap *heap);
+
+/** The fewest extents that were CLEAN or DIRTY at any moment since the last call. */
+uint64_t hv_heap_fewest_backed(struct hv_heap *heap);
+
+/** The shard with most free frames that have host memory, or of them most dirty ones. A guess. */
+unsigned hv_heap_richest_shard(const struct hv_heap *heap, bool dirty_only);
 
 /** Have mappers forget what they knew of frames freed at @stamp or before; 0: nothing to do. */
 void hv_heap_flush_reused(struct hv_heap *heap, uint64_t stamp);

@@ -19,24 +19,6 @@ struct batch {
     } each[TRIM_BATCH];
 };
 
-/* The shard that has most of what can be returned. A guess: the counters move. */
-static unsigned richest_shard(const struct hv_heap *heap)
-{
-    uint64_t most = 0;
-    unsigned found = 0;
-
-    for (unsigned i = 0; i < heap->shard_count; i++) {
-        uint64_t backed =
-            hv_load_relaxed(&heap->shards[i].clean) + hv_load_relaxed(&heap->shards[i].dirty);
-
-        if (backed > most) {
-            most = backed;
-            found = i;
-        }
-    }
-    return found;
-}
-
 /* Keep the batch sorted by extent: neighbours stand in one list, so most are at their place. */
 static void add(struct batch *batch, struct spare spare)
 {
@@ -50,7 +32,7 @@ static void add(struct batch *batch, struct spare spare)
 
 static void collect(struct hv_heap *heap, struct batch *batch, uint64_t most)
 {
-    unsigned from = richest_shard(heap);
+    unsigned from = hv_heap_richest_shard(heap, false);
 
     batch->count = 0;
     while (batch->count < TRIM_BATCH && batch->count < most) {
@@ -111,27 +93,21 @@ static unsigned return_batch(struct hv_heap *heap, const struct batch *batch)
     return returned;
 }
 
-uint64_t hv_heap_trim(struct hv_heap *heap, uint64_t keep_bytes)
+uint64_t hv_heap_trim(struct hv_heap *heap, uint64_t extents)
 {
-    struct hv_heap_info info;
     uint64_t returned = 0;
-    uint64_t backed;
+    uint64_t step = 1;
 
     hv_lock_check_wait(HV_RANK_FLUSH_WAIT, "trimming the heap");
-    hv_heap_get_info(heap, &info);
-    backed = (info.clean_frames + info.dirty_frames) * HV_PAGE_SIZE;
-    while (heap->arena->backing.kind != HV_BACKING_KIND_NONE &&
-           backed >= keep_bytes + HV_EXTENT_SIZE) {
+    if (heap->arena->backing.kind == HV_BACKING_KIND_NONE) {
+        return 0;
+    }
+    while (step > 0 && returned < extents) {
         struct batch batch;
-        uint64_t bytes;
 
-        collect(heap, &batch, (backed - keep_bytes) / HV_EXTENT_SIZE);
-        bytes = return_batch(heap, &batch) * HV_EXTENT_SIZE;
-        if (bytes == 0) {
-            break;
-        }
-        backed -= bytes;
-        returned += bytes;
+        collect(heap, &batch, extents - returned);
+        step = return_batch(heap, &batch);
+        returned += step;
     }
     return returned;
 }

@@ -68,6 +68,9 @@ int hv_heap_create(struct hv_arena *arena, struct hv_heap **heap_out)
     for (unsigned i = 0; i < heap->shard_count; i++) {
         shard_init(&heap->shards[i], i);
     }
+    for (unsigned i = 0; i < HV_DUTIES; i++) {
+        hv_doorbell_init(&heap->duty_bell[i]);
+    }
     hv_eventcount_init(&heap->settled);
     deal_extents(heap);
     hv_store_relaxed(&heap->unclaimed, arena->frame_count);
@@ -108,6 +111,55 @@ static void count_extent(struct hv_shard *shard, const struct hv_extent *extent,
     }
 }
 
+/* The background has something to do. Under a lock: once for each time that it has gone to sleep. */
+static void wake_duties(struct hv_heap *heap)
+{
+    uint32_t asleep;
+
+    /* Pairs with wait_for_work() in upkeep.c: `backed` changed before this. */
+    if (hv_load_seq(&heap->duties_asleep) == 0) {
+        return;
+    }
+    asleep = hv_swap_seq(&heap->duties_asleep, 0);
+    for (; asleep != 0; asleep &= asleep - 1) {
+        hv_doorbell_ring(&heap->duty_bell[__builtin_ctz(asleep)], HV_REQUEST_EVENT);
+    }
+}
+
+static bool is_backed(enum hv_extent_state list)
+{
+    return list == HV_EXTENT_STATE_CLEAN || list == HV_EXTENT_STATE_DIRTY;
+}
+
+static void note_backed(struct hv_heap *heap, enum hv_extent_state list)
+{
+    if (is_backed(list)) {
+        hv_add_seq(&heap->backed, 1);
+        wake_duties(heap);
+    }
+}
+
+static void note_unbacked(struct hv_heap *heap, enum hv_extent_state list)
+{
+    uint64_t fewest = hv_load_seq(&heap->fewest_backed);
+    uint64_t backed;
+
+    if (!is_backed(list)) {
+        return;
+    }
+    backed = hv_sub_seq(&heap->backed, 1) - 1;
+    while (backed < fewest && !hv_cas_weak_seq(&heap->fewest_backed, &fewest, backed)) {
+    }
+    if (list == HV_EXTENT_STATE_CLEAN) {
+        wake_duties(heap);
+    }
+}
+
+uint64_t hv_heap_fewest_backed(struct hv_heap *heap)
+{
+    return hv_swap_seq(&heap->fewest_backed, hv_load_seq(&heap->backed));
+}
+
 void hv_shard_insert_locked(struct hv_heap *heap, uint32_t index, enum hv_extent_state state)
 {
     struct hv_extent *extent = &heap->extents[index];
@@ -124,6 +176,7 @@ void hv_shard_insert_locked(struct hv_heap *heap, uint32_t index, enum hv_extent
     }
     *head = index;
     count_extent(shard, extent, state, 1);
+    note_backed(heap, state);
 }
 
 void hv_shard_remove_locked(struct hv_heap *heap, uint32_t index)
@@ -134,6 +187,7 @@ void hv_shard_remove_locked(struct hv_heap *heap, uint32_t index)
     hv_lock_assert_held(&shard->lock);
     HV_ASSERT(extent->state < HV_EXTENT_LISTS);
     count_extent(shard, extent, (enum hv_extent_state)extent->state, UINT64_MAX);
+    note_unbacked(heap, (enum hv_extent_state)extent->state);
     if (extent->prev != HV_EXTENT_NIL) {
         heap->extents[extent->prev].next = extent->next;
     } else {
@@ -228,6 +282,32 @@ uint32_t hv_heap_take_spare_extent(struct hv_heap *heap, unsigned from,
     return take_of_lists(heap, from, lists, HV_ARRAY_LEN(lists), was_out);
 }
 
+uint32_t hv_heap_take_dirty_extent(struct hv_heap *heap, unsigned from)
+{
+    static const enum hv_extent_state lists[] = {HV_EXTENT_STATE_DIRTY};
+    enum hv_extent_state was;
+
+    return take_of_lists(heap, from, lists, HV_ARRAY_LEN(lists), &was);
+}
+
+unsigned hv_heap_richest_shard(const struct hv_heap *heap, bool dirty_only)
+{
+    uint64_t most = 0;
+    unsigned found = 0;
+
+    for (unsigned i = 0; i < heap->shard_count; i++) {
+        const struct hv_shard *shard = &heap->shards[i];
+        uint64_t has =
+            hv_load_relaxed(&shard->dirty) + (dirty_only ? 0 : hv_load_relaxed(&shard->clean));
+
+        if (has > most) {
+            most = has;
+            found = i;
+        }
+    }
+    return found;
+}
+
 void hv_heap_let_go(struct hv_heap *heap, uint64_t frames)
 {
     /* Pairs with hv_heap_search_on(). */
@@ -260,6 +340,15 @@ static void begin_search(struct hv_heap *heap, struct hv_heap_search *search)
     search->returns = hv_load_seq(&heap->returns);
 }
 
+/* Somebody has found nothing: what the scrubber has may be what he needs. */
+static void want_scrubbed(struct hv_heap *heap)
+{
+    uint32_t busy = HV_SCRUB_BUSY;
+
+    /* Pairs with hv_heap_scrub_spare(), which says that it is busy before it takes an extent. */
+    (void)hv_cas_seq(&heap->scrub, &busy, HV_SCRUB_WANTED);
+}
+
 /* A search found nothing: can the next one? It is not listening any more. */
 static bool may_find(struct hv_heap *heap, const struct hv_heap_search *search)
 {
@@ -268,6 +357,7 @@ static bool may_find(struct hv_heap *heap, const struct hv_heap_search *search)
     bool again = hv_load_seq(&heap->returns) != search->returns;
 
     if (moving && !again) {
+        want_scrubbed(heap);
         hv_eventcount_wait(&heap->settled, search->ticket, HV_NS_NEVER);
         return true;
     }

@@ -69,7 +69,10 @@ void hv_heap_attach_thread(struct hv_heap *heap);
 /** Its magazines are emptied. Nothing happens when it has none. */
 void hv_heap_detach_thread(struct hv_heap *heap);
 
-/** Give back host memory of free extents but for @keep_bytes. Returns bytes returned. May block. */
-uint64_t hv_heap_trim(struct hv_heap *heap, uint64_t keep_bytes);
+/**
+ * Give the host memory of up to @extents free whole extents back, dirty ones rather than clean ones.
+ * Returns of how many. May block; HV_RANK_FLUSH_WAIT.
+ */
+uint64_t hv_heap_trim(struct hv_heap *heap, uint64_t extents);
 
 void hv_heap_get_info(const struct hv_heap *heap, struct hv_heap_info *info_out);
