@@ -28,24 +28,14 @@ int hv_heap_make_ready(struct hv_heap *heap, uint32_t extent, enum hv_extent_sta
     return 0;
 }
 
-/*
- * Any free whole extent, ready; when the host has no memory for a returned one, one that has.
- * -EAGAIN when no list has one, -ENOMEM when the host has no memory.
- */
+/* Any free whole extent, ready. -EAGAIN when no list has one, -ENOMEM when the host has no memory for
+ * a returned one, and there is no other. */
 static int take_ready_extent(struct hv_heap *heap, unsigned home, uint32_t *extent_out)
 {
-    enum hv_extent_state was = HV_EXTENT_STATE_CLEAN;
-    uint32_t extent = hv_heap_take_extent(heap, home, &was);
+    enum hv_extent_state was;
 
-    *extent_out = extent;
-    if (extent == HV_EXTENT_NIL) {
-        return -EAGAIN;
-    }
-    if (hv_heap_make_ready(heap, extent, was) == 0) {
-        return 0;
-    }
-    *extent_out = hv_heap_take_backed_extent(heap, home, &was);
-    return *extent_out == HV_EXTENT_NIL ? -ENOMEM : hv_heap_make_ready(heap, *extent_out, was);
+    *extent_out = hv_heap_take_extent(heap, home, &was);
+    return *extent_out == HV_EXTENT_NIL ? -EAGAIN : hv_heap_make_ready(heap, *extent_out, was);
 }
 
 /* The same, when need be of frames from magazines, which keep their extents from being whole. */

@@ -31,7 +31,7 @@
 #include "mem/magazine-private.h"
 
 enum hv_extent_state {
-    HV_EXTENT_STATE_CLEAN, /* the lists come first, in the order of preference */
+    HV_EXTENT_STATE_CLEAN, /* the lists come first */
     HV_EXTENT_STATE_RETURNED,
     HV_EXTENT_STATE_DIRTY,
     HV_EXTENT_STATE_SPLIT, /* some frames are free */
@@ -112,13 +112,10 @@ void hv_shard_remove_locked(struct hv_heap *heap, uint32_t extent);
 unsigned hv_heap_home(const struct hv_heap *heap, uint16_t owner);
 
 /**
- * Take a free whole extent, from shard @home or else another's; it belongs to @home then.
- * HV_EXTENT_NIL when there is none. *was_out is the list it stood in.
+ * Take a free whole extent, CLEAN before DIRTY before RETURNED, from shard @home or else another's; it
+ * belongs to @home then. HV_EXTENT_NIL when there is none. *was_out is the list it stood in.
  */
 uint32_t hv_heap_take_extent(struct hv_heap *heap, unsigned home, enum hv_extent_state *was_out);
-/** As above, but one that has host memory: no RETURNED one. */
-uint32_t hv_heap_take_backed_extent(struct hv_heap *heap, unsigned home,
-                                    enum hv_extent_state *was_out);
 /** One that has host memory, DIRTY rather than CLEAN, of shard @from or the next; it stays there. */
 uint32_t hv_heap_take_spare_extent(struct hv_heap *heap, unsigned from,
                                    enum hv_extent_state *was_out);

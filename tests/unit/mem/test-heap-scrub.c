@@ -270,6 +270,33 @@ static void test_no_leak(void)
     hv_arena_destroy(arena);
 }
 
+/* Clean before dirty before returned, wherever they are. */
+static void test_preference(void)
+{
+    for (uint16_t owner = 0; owner < 4; owner++) {
+        static const enum hv_extent_state order[] = {
+            HV_EXTENT_STATE_CLEAN,
+            HV_EXTENT_STATE_DIRTY,
+            HV_EXTENT_STATE_DIRTY,
+            HV_EXTENT_STATE_RETURNED,
+        };
+
+        TAP_OK(open_dirty(HV_BACKING_KIND_NONE, 4, 3));
+        TAP_EQ(heap->shard_count, 4);
+        TAP_EQ(hv_heap_scrub_spare(heap), HV_SCRUBBED_EXTENT);
+        for (unsigned i = 0; i < HV_ARRAY_LEN(order); i++) {
+            enum hv_extent_state was = HV_EXTENT_STATE_FULL;
+            uint32_t extent = hv_heap_take_extent(heap, hv_heap_home(heap, owner), &was);
+
+            TAP_OK(extent != HV_EXTENT_NIL);
+            TAP_EQ(was, order[i]);
+            TAP_EQ(heap->extents[extent].shard, hv_heap_home(heap, owner));
+            hv_heap_own_extent(heap, extent);
+        }
+        hv_arena_destroy(arena);
+    }
+}
+
 int main(int argc, char **argv)
 {
     static const struct tap_case cases[] = {
@@ -279,6 +306,7 @@ int main(int argc, char **argv)
         {"heap.scrub-abort-not-needed", test_abort_not_needed},
         {"heap.scrub-after-abort", test_after_abort},
         {"heap.no-leak-background", test_no_leak},
+        {"heap.preference", test_preference},
     };
 
     return tap_run(argc, argv, cases, HV_ARRAY_LEN(cases));

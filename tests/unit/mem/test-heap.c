@@ -187,7 +187,7 @@ static void test_host_without_memory(void)
     TAP_OK(conserved(HV_EXTENT_FRAMES));
     TAP_EQ(hv_heap_free_extent(heap, first, 1), 0);
     TAP_EQ(hv_heap_claim(heap, HV_EXTENT_FRAMES), 0);
-    /* Home is the other one's shard, which comes first and fails. */
+    /* Home is the other one's shard, which would fail. */
     TAP_EQ(hv_heap_alloc_extent(heap, (uint16_t)(2 + (first.v == 0)), &mfn), 0);
     TAP_EQ(mfn.v, first.v);
     TAP_EQ(hv_backing_map(&arena->backing, host, 0, HV_EXTENT_SIZE), 0);
