@@ -53,7 +53,7 @@ int hv_core_create(const struct hv_core_config *config, struct hv_core **core_ou
     core->next_generation = 1;
     rc = hv_arena_create(&arena, &core->arena);
     if (rc == 0) {
-        rc = hv_sched_create(workers, &core->clock, &core->sched);
+        rc = hv_sched_create(workers, &core->clock, hv_arena_heap(core->arena), &core->sched);
     }
     if (rc < 0) {
         hv_core_destroy(core);

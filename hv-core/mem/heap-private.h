@@ -88,7 +88,9 @@ struct hv_heap {
     struct hv_magazines *magazines; /* HV_MAGAZINE_OWNERS */
     /* Atomic. */
     HV_ALIGNED(HV_CACHE_LINE) _Atomic uint64_t unclaimed;
-    _Atomic uint64_t returns;       /* how often something came into a list or a magazine */
+    _Atomic uint64_t returns; /* how often something came into a list or a magazine */
+    _Atomic uint32_t
+        magazine_owners;            /* so many of `magazines` ever had one: the others are empty */
     _Atomic uint64_t moving;        /* frames taken out of a list, neither owned nor back yet */
     _Atomic uint64_t backed;        /* extents in lists CLEAN and DIRTY */
     _Atomic uint64_t fewest_backed; /* since hv_heap_fewest_backed() */

@@ -397,22 +397,35 @@ void hv_heap_unclaim(struct hv_heap *heap, uint64_t frames)
     hv_add_seq(&heap->unclaimed, frames);
 }
 
+/* Reads taken again while extents move, so that none is seen in two places, or in none. */
+#define INFO_TRIES 8
+
+static void sum_free(const struct hv_heap *heap, struct hv_heap_info *info, uint64_t *credit_out)
+{
+    *info = (struct hv_heap_info){.total_frames = heap->arena->frame_count};
+    for (unsigned i = 0; i < heap->shard_count; i++) {
+        info->clean_frames += hv_load_relaxed(&heap->shards[i].clean);
+        info->dirty_frames += hv_load_relaxed(&heap->shards[i].dirty);
+        info->returned_frames += hv_load_relaxed(&heap->shards[i].returned);
+    }
+    hv_magazines_sum(heap, &info->magazine_frames, credit_out);
+    info->moving_frames = hv_load_relaxed(&heap->moving);
+    info->free_frames = info->clean_frames + info->dirty_frames + info->returned_frames +
+                        info->magazine_frames + info->moving_frames;
+}
+
 void hv_heap_get_info(const struct hv_heap *heap, struct hv_heap_info *info_out)
 {
-    uint64_t unclaimed = hv_load_relaxed(&heap->unclaimed);
-    uint64_t credit;
+    uint64_t moving, returns, unclaimed, credit;
+    unsigned tries = 0;
 
-    *info_out = (struct hv_heap_info){.total_frames = heap->arena->frame_count};
-    for (unsigned i = 0; i < heap->shard_count; i++) {
-        info_out->clean_frames += hv_load_relaxed(&heap->shards[i].clean);
-        info_out->dirty_frames += hv_load_relaxed(&heap->shards[i].dirty);
-        info_out->returned_frames += hv_load_relaxed(&heap->shards[i].returned);
-    }
-    hv_magazines_sum(heap, &info_out->magazine_frames, &credit);
-    info_out->moving_frames = hv_load_relaxed(&heap->moving);
-    info_out->free_frames = info_out->clean_frames + info_out->dirty_frames +
-                            info_out->returned_frames + info_out->magazine_frames +
-                            info_out->moving_frames;
+    do {
+        moving = hv_load_seq(&heap->moving);
+        returns = hv_load_seq(&heap->returns);
+        unclaimed = hv_load_seq(&heap->unclaimed);
+        sum_free(heap, info_out, &credit);
+    } while ((hv_load_seq(&heap->moving) != moving || hv_load_seq(&heap->returns) != returns) &&
+             ++tries < INFO_TRIES);
     /* Read apart from the counters: an allocation in between must not make it negative. */
     if (info_out->free_frames > unclaimed + credit) {
         info_out->claimed_frames = info_out->free_frames - unclaimed - credit;

@@ -75,4 +75,5 @@ void hv_heap_detach_thread(struct hv_heap *heap);
  */
 uint64_t hv_heap_trim(struct hv_heap *heap, uint64_t extents);
 
+/** Takes no lock: at rest exact; while others allocate and free, of no one moment. */
 void hv_heap_get_info(const struct hv_heap *heap, struct hv_heap_info *info_out);

@@ -46,8 +46,8 @@
 struct hv_heap;
 
 #define HV_MAGAZINE_FRAMES       64u
-/* Threads of a heap that can have magazines; more go to the shards. */
-#define HV_MAGAZINE_OWNERS       64u
+/* Threads of a heap that can have magazines, as many as there can be workers; more go to the shards. */
+#define HV_MAGAZINE_OWNERS       256u
 
 #define HV_MAGAZINE_TAKEN        (UINT32_C(1) << 31)
 #define HV_MAGAZINE_CREDIT_SHIFT 8

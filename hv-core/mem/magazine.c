@@ -17,15 +17,36 @@ struct hv_magazines *hv_magazines_own(const struct hv_heap *heap)
     return mine.heap == heap ? mine.own : NULL;
 }
 
+/* Magazines that may have something in them, by a number that is halved to find the owner's two. */
+static unsigned count_magazines(const struct hv_heap *heap)
+{
+    return hv_load_seq(&heap->magazine_owners) * 2;
+}
+
+static struct hv_magazine *nth_magazine(const struct hv_heap *heap, unsigned nth)
+{
+    return &heap->magazines[nth / 2].each[nth % 2];
+}
+
+/* Pushes come after this; a searcher that looked before misses as much as one that looked early. */
+static void note_owner(struct hv_heap *heap, uint32_t index)
+{
+    uint32_t known = hv_load_seq(&heap->magazine_owners);
+
+    while (known <= index && !hv_cas_weak_seq(&heap->magazine_owners, &known, index + 1)) {
+    }
+}
+
 void hv_heap_attach_thread(struct hv_heap *heap)
 {
     HV_ASSERT(!mine.heap);
-    for (unsigned i = 0; i < HV_MAGAZINE_OWNERS; i++) {
+    for (uint32_t i = 0; i < HV_MAGAZINE_OWNERS; i++) {
         struct hv_magazines *free_one = &heap->magazines[i];
         uint64_t nobody = 0;
 
         /* Pairs with hv_heap_detach_thread(): its last owner is done with it. */
         if (hv_cas_seq(&free_one->owner, &nobody, hv_thread_id())) {
+            note_owner(heap, i);
             mine.heap = heap;
             mine.own = free_one;
             return;
@@ -162,12 +183,12 @@ static bool collect(struct hv_heap *heap, struct hv_magazine *magazine)
 
 bool hv_magazines_steal(struct hv_heap *heap, hv_mfn *mfn_out, uint64_t *stamp_out)
 {
-    for (unsigned i = 0; i < HV_MAGAZINE_OWNERS * 2; i++) {
+    for (unsigned i = 0; i < count_magazines(heap); i++) {
         struct hv_frame_batch batch;
         uint32_t credit;
 
         /* The owner may pop the last one before we have it. */
-        if (take(heap, &heap->magazines[i / 2].each[i % 2], &batch, &credit)) {
+        if (take(heap, nth_magazine(heap, i), &batch, &credit)) {
             bool found = batch.count > 0;
 
             if (found) {
@@ -188,9 +209,8 @@ uint64_t hv_magazines_drain(struct hv_heap *heap)
 {
     uint64_t drained = 0;
 
-    for (unsigned i = 0; i < HV_MAGAZINE_OWNERS; i++) {
-        drained += empty(heap, &heap->magazines[i].each[0]);
-        drained += empty(heap, &heap->magazines[i].each[1]);
+    for (unsigned i = 0; i < count_magazines(heap); i++) {
+        drained += empty(heap, nth_magazine(heap, i));
     }
     return drained;
 }
@@ -199,8 +219,8 @@ bool hv_magazines_collect(struct hv_heap *heap)
 {
     bool found = false;
 
-    for (unsigned i = 0; i < HV_MAGAZINE_OWNERS * 2; i++) {
-        found |= collect(heap, &heap->magazines[i / 2].each[i % 2]);
+    for (unsigned i = 0; i < count_magazines(heap); i++) {
+        found |= collect(heap, nth_magazine(heap, i));
     }
     return found;
 }
@@ -209,8 +229,8 @@ void hv_magazines_sum(const struct hv_heap *heap, uint64_t *frames_out, uint64_t
 {
     *frames_out = 0;
     *credit_out = 0;
-    for (unsigned i = 0; i < HV_MAGAZINE_OWNERS * 2; i++) {
-        uint32_t word = hv_load_relaxed(&heap->magazines[i / 2].each[i % 2].word);
+    for (unsigned i = 0; i < count_magazines(heap); i++) {
+        uint32_t word = hv_load_relaxed(&nth_magazine(heap, i)->word);
 
         if (!(word & HV_MAGAZINE_TAKEN)) {
             *frames_out += hv_magazine_count(word);

@@ -38,6 +38,7 @@ struct hv_worker {
 struct hv_sched {
     /* Set at creation. */
     const struct hv_clock *clock;
+    struct hv_heap *heap; /* may be NULL */
     struct hv_deadline *deadline;
     unsigned count;   /* workers made */
     unsigned started; /* threads that run */

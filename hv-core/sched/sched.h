@@ -35,6 +35,7 @@
 /* More workers than the host has CPUs serve tests alone. */
 #define HV_SCHED_MAX_WORKERS 256u
 
+struct hv_heap;
 struct hv_sched;
 struct hv_worker;
 
@@ -79,11 +80,13 @@ struct hv_sched_entity {
  *
  * @clock  borrowed for the scheduler's life. With a simulated one, hv_sched_clock_moved() after each
  *         advance.
+ * @heap   borrowed likewise: the workers allocate from it by magazines of their own. NULL: there is
+ *         none.
  *
  * Returns 0 and *sched_out; -EINVAL for the number; -ENOMEM, -EAGAIN from the host.
  */
 HV_MUST_CHECK int hv_sched_create(unsigned workers, const struct hv_clock *clock,
-                                  struct hv_sched **sched_out);
+                                  struct hv_heap *heap, struct hv_sched **sched_out);
 /** Stop and join the workers. All entities are retired, all timers finished. NULL is accepted. */
 void hv_sched_destroy(struct hv_sched *sched);
 

@@ -12,6 +12,7 @@
 
 #include "base/alloc.h"
 #include "base/format.h"
+#include "mem/heap.h"
 #include "sync/thread.h"
 #include "sync/race.h"
 
@@ -76,6 +77,9 @@ static void *worker_main(void *data)
     struct hv_sched *sched = worker->sched;
 
     worker->thread_id = hv_thread_id();
+    if (sched->heap) {
+        hv_heap_attach_thread(sched->heap);
+    }
     hv_qsbr_online(&worker->reader);
     for (;;) {
         bool ran = false;
@@ -96,6 +100,9 @@ static void *worker_main(void *data)
         }
     }
     hv_qsbr_offline(&worker->reader);
+    if (sched->heap) {
+        hv_heap_detach_thread(sched->heap);
+    }
     return NULL;
 }
 
@@ -128,7 +135,8 @@ static int make_worker(struct hv_sched *sched, unsigned index)
     return 0;
 }
 
-int hv_sched_create(unsigned workers, const struct hv_clock *clock, struct hv_sched **sched_out)
+int hv_sched_create(unsigned workers, const struct hv_clock *clock, struct hv_heap *heap,
+                    struct hv_sched **sched_out)
 {
     struct hv_sched *sched;
     int error = 0;
@@ -143,6 +151,7 @@ int hv_sched_create(unsigned workers, const struct hv_clock *clock, struct hv_sc
         return -ENOMEM;
     }
     sched->clock = clock;
+    sched->heap = heap;
     hv_qsbr_init(&sched->qsbr);
     while (error == 0 && sched->count < workers) {
         error = make_worker(sched, sched->count);

@@ -119,7 +119,7 @@ static bool start(void)
 
     hv_clock_init_host(&host);
     shared.twice = 0;
-    good = hv_sched_create(WORKERS, &host, &shared.sched) == 0;
+    good = hv_sched_create(WORKERS, &host, NULL, &shared.sched) == 0;
     for (unsigned i = 0; good && i < ENTITIES; i++) {
         struct worklet *worklet = &shared.worklets[i];
 

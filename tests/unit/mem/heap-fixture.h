@@ -28,7 +28,7 @@ static inline unsigned free_places(hv_mfn mfn)
     if (extent->state == HV_EXTENT_STATE_SPLIT) {
         places = extent->free_map[at / 64] >> at % 64 & 1;
     }
-    for (unsigned i = 0; i < HV_MAGAZINE_OWNERS * 2; i++) {
+    for (unsigned i = 0; i < hv_load_seq(&heap->magazine_owners) * 2; i++) {
         const struct hv_magazine *magazine = &heap->magazines[i / 2].each[i % 2];
         unsigned count = hv_magazine_count(hv_load_seq(&magazine->word));
 

@@ -25,7 +25,7 @@ static bool start(unsigned workers)
     retired = 0;
     hv_clock_init_simulated(&sim, (hv_ns){1000});
     hv_race_begin();
-    if (hv_sched_create(workers, &sim, &sched) != 0) {
+    if (hv_sched_create(workers, &sim, NULL, &sched) != 0) {
         return false;
     }
     for (unsigned i = 0; i < workers; i++) {

@@ -7,6 +7,8 @@
 #include "base/alloc.h"
 #include "lib/fake-entity.h"
 #include "lib/threads.h"
+#include "mem/arena.h"
+#include "mem/heap.h"
 
 static struct hv_clock sim, host;
 static struct hv_sched *sched;
@@ -20,11 +22,11 @@ static void start_clocks(void)
 static void test_create(void)
 {
     start_clocks();
-    TAP_EQ(hv_sched_create(0, &host, &sched), -EINVAL);
+    TAP_EQ(hv_sched_create(0, &host, NULL, &sched), -EINVAL);
     TAP_OK(!sched);
-    TAP_EQ(hv_sched_create(HV_SCHED_MAX_WORKERS + 1, &host, &sched), -EINVAL);
+    TAP_EQ(hv_sched_create(HV_SCHED_MAX_WORKERS + 1, &host, NULL, &sched), -EINVAL);
     for (unsigned workers = 1; workers <= 4; workers++) {
-        TAP_EQ(hv_sched_create(workers, &host, &sched), 0);
+        TAP_EQ(hv_sched_create(workers, &host, NULL, &sched), 0);
         TAP_EQ(hv_sched_workers(sched), workers);
         TAP_OK(hv_sched_timer_queue(sched, 1) == hv_sched_timer_queue(sched, 1 + workers));
         hv_sched_destroy(sched);
@@ -41,7 +43,7 @@ static void test_no_memory(void)
     start_clocks();
     while (error < 0) {
         hv_alloc_fail_at(++nth);
-        error = hv_sched_create(3, &host, &sched);
+        error = hv_sched_create(3, &host, NULL, &sched);
         TAP_OK(error == 0 || error == -ENOMEM);
         TAP_OK(error == 0 || (!sched && hv_alloc_live() == live));
     }
@@ -72,7 +74,7 @@ static void test_idle_timer(void)
     struct hv_timer timer;
 
     start_clocks();
-    TAP_EQ(hv_sched_create(2, &host, &sched), 0);
+    TAP_EQ(hv_sched_create(2, &host, NULL, &sched), 0);
     TAP_OK(make_timer(&timer, 1, count_up, (void *)&count));
     for (uint32_t i = 1; i <= 20; i++) {
         hv_timer_arm(&timer, hv_ns_add(hv_clock_now(&host), 50000));
@@ -81,7 +83,7 @@ static void test_idle_timer(void)
     hv_timer_finish(&timer);
     hv_sched_destroy(sched);
 
-    TAP_EQ(hv_sched_create(2, &sim, &sched), 0);
+    TAP_EQ(hv_sched_create(2, &sim, NULL, &sched), 0);
     TAP_OK(make_timer(&timer, 1, count_up, (void *)&count));
     hv_timer_arm(&timer, (hv_ns){5000});
     hv_clock_advance(&sim, 3999);
@@ -155,7 +157,7 @@ static void test_slices(void)
     static struct guest guests[2];
 
     start_clocks();
-    TAP_EQ(hv_sched_create(1, &host, &sched), 0);
+    TAP_EQ(hv_sched_create(1, &host, NULL, &sched), 0);
     guest_start(&guests[0], 0);
     guest_start(&guests[1], 0);
     TAP_AWAIT(hv_load_seq(&guests[0].slices) >= 3 && hv_load_seq(&guests[1].slices) >= 3);
@@ -172,7 +174,7 @@ static void test_timer_in_guest(void)
     static struct guest guest;
 
     start_clocks();
-    TAP_EQ(hv_sched_create(1, &sim, &sched), 0);
+    TAP_EQ(hv_sched_create(1, &sim, NULL, &sched), 0);
     guest_start(&guest, 0);
     TAP_OK(make_timer(&guest.timer, 0, count_up, (void *)&guest.fired));
     for (uint32_t i = 1; i <= 100; i++) {
@@ -210,7 +212,7 @@ static void test_grace_periods(void)
     struct block block = {.freed = 0};
 
     start_clocks();
-    TAP_EQ(hv_sched_create(2, &sim, &sched), 0);
+    TAP_EQ(hv_sched_create(2, &sim, NULL, &sched), 0);
     guest_start(&guest, 0);
     TAP_AWAIT(hv_load_seq(&guest.in_guest) == 1);
     hv_qsbr_synchronize(hv_sched_qsbr(sched));
@@ -222,6 +224,63 @@ static void test_grace_periods(void)
     hv_sched_destroy(sched);
 }
 
+/* Allocates a frame and frees it, once. */
+static struct user {
+    struct hv_sched_entity entity;
+    struct hv_doorbell bell;
+    struct hv_arena *arena;
+    _Atomic uint32_t done;
+    int err;
+} user;
+
+static enum hv_sched_verdict use_heap(void *context, struct hv_worker *worker, hv_ns slice_end)
+{
+    struct hv_heap *heap = hv_arena_heap(user.arena);
+    hv_mfn mfn;
+
+    (void)context;
+    (void)worker;
+    (void)slice_end;
+    user.err = hv_heap_claim(heap, 1);
+    if (!user.err) {
+        user.err = hv_heap_alloc_frame(heap, 1, &mfn);
+    }
+    if (!user.err) {
+        hv_frame_put(user.arena, mfn);
+    }
+    hv_store_seq(&user.done, 1);
+    return HV_SCHED_BLOCK;
+}
+
+/* Workers keep magazines of the heap's frames, and have given them back when they are gone. */
+static void test_heap(void)
+{
+    const struct hv_arena_config config = {HV_BACKING_KIND_NONE, HV_EXTENT_SIZE};
+    struct hv_heap_info info;
+
+    start_clocks();
+    user = (struct user){0};
+    TAP_EQ(hv_arena_create(&config, &user.arena), 0);
+    TAP_EQ(hv_sched_create(2, &host, hv_arena_heap(user.arena), &sched), 0);
+    hv_doorbell_init(&user.bell);
+    user.entity.run = use_heap;
+    user.entity.bell = &user.bell;
+    hv_sched_entity_init(sched, &user.entity, 0);
+    hv_sched_wake(&user.entity);
+    TAP_AWAIT(hv_load_seq(&user.done));
+    hv_sched_retire(&user.entity);
+    TAP_EQ(user.err, 0);
+    hv_heap_get_info(hv_arena_heap(user.arena), &info);
+    TAP_OK(info.magazine_frames > 0);
+    TAP_EQ(info.free_frames, info.total_frames);
+    hv_sched_destroy(sched);
+    hv_heap_get_info(hv_arena_heap(user.arena), &info);
+    TAP_EQ(info.magazine_frames, 0);
+    TAP_EQ(info.free_frames, info.total_frames);
+    TAP_EQ(info.claimed_frames, 0);
+    hv_arena_destroy(user.arena);
+}
+
 int main(int argc, char **argv)
 {
     static const struct tap_case cases[] = {
@@ -231,6 +290,7 @@ int main(int argc, char **argv)
         {"sched.worker.slices", test_slices},
         {"sched.worker.timer-in-guest", test_timer_in_guest},
         {"sched.worker.grace-periods", test_grace_periods},
+        {"sched.worker.heap", test_heap},
     };
     return tap_run(argc, argv, cases, HV_ARRAY_LEN(cases));
 }
