@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "domain/domain.h"
+#include "mem/upkeep.h"
 
 #include <errno.h>
 #include <unistd.h>
@@ -26,6 +27,14 @@ static int check_config(const struct hv_core_config *config, unsigned *workers_o
     return *workers_out > most || config->memory_bytes == 0 || config->memory_bytes % HV_EXTENT_SIZE
                ? -EINVAL
                : 0;
+}
+
+static int start_upkeep(struct hv_core *core)
+{
+    struct hv_heap *heap = hv_arena_heap(core->arena);
+    struct hv_upkeep_policy policy = hv_upkeep_default(heap);
+
+    return hv_upkeep_create(heap, &core->clock, &policy, &core->upkeep);
 }
 
 int hv_core_create(const struct hv_core_config *config, struct hv_core **core_out)
@@ -53,6 +62,9 @@ int hv_core_create(const struct hv_core_config *config, struct hv_core **core_ou
     core->next_generation = 1;
     rc = hv_arena_create(&arena, &core->arena);
     if (rc == 0) {
+        rc = start_upkeep(core);
+    }
+    if (rc == 0) {
         rc = hv_sched_create(workers, &core->clock, hv_arena_heap(core->arena), &core->sched);
     }
     if (rc < 0) {
@@ -70,6 +82,7 @@ void hv_core_destroy(struct hv_core *core)
     }
     HV_ASSERT(!hv_list_linked(&core->domains));
     hv_sched_destroy(core->sched);
+    hv_upkeep_destroy(core->upkeep);
     hv_arena_destroy(core->arena);
     hv_lock_finish(&core->domlist);
     hv_free(core);

@@ -10,10 +10,13 @@
 
 #include <hv/domain.h>
 
+struct hv_upkeep;
+
 struct hv_core {
     /* Set at creation, owned. */
     struct hv_clock clock;
     struct hv_arena *arena;
+    struct hv_upkeep *upkeep; /* of its free memory */
     struct hv_sched *sched;
     struct hv_lock domlist; /* HV_RANK_DOMLIST */
     /* Guarded by &domlist. */
