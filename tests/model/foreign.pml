@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * Whose TLBs to flush when a frame that was mapped by a stranger changes its type
- * (hv-core/mem/foreign.c, frame-type.c).
+ * (hv-core/mem/foreign-strategy.c).
  *
  * TLB 0 is the mapper's, which maps, uses and unmaps two pages of the owner; TLB 1 the owner's, whose
  * one or two threads make page tables of them. After a change nobody may have a writable entry.
@@ -12,15 +12,27 @@
  *   CLEAR_AFTER    … cleared after the flush: violated
  *   CLEAR_BEFORE   … cleared before the flush: holds with one changer, violated with two
  *   LOCKED         … under a lock that is held over the flush: holds
- *   DOUBLE_BUFFER  two masks; a sweeper swaps, flushes, clears; a change reads both: holds
+ *   DOUBLE_BUFFER  two masks; a change reads both; bits leave the idle one with a flush since the
+ *                  swap, and when it is empty they are swapped: holds
+ *     ACTIVE_ONLY  … a change reads the active one: violated
+ *     READ_EARLY   … an unmap reads which is active before the translation is gone: violated
+ *     TIME_FIRST   … the time of the swap is read before it: violated
+ *   ALL_FILTERED   every mapper at every change, unless it flushed since: holds
  *   TAINT          a bit of the frame, set with the foreign reference, cleared while the change has
  *                  the frame to itself: holds, and the product's
  *
+ *   SHORT          the mapper uses one page, once: two swaps still come around it
  *   TWO_CHANGERS   a second thread of the owner changes types, too
  */
 #define WRITABLE 0
 #define PGTABLE  1
 #define PAGES    2
+#define SWEEPS   2
+#ifdef SHORT
+#define USES     1
+#else
+#define USES     2
+#endif
 
 byte clock = 1;
 byte flushed[2];
@@ -36,6 +48,7 @@ bit taint[PAGES];
 bit strangers = 0; /* the owner-wide mask of mappers: bit of TLB 0 */
 bit masks[2]; /* the same twice, for DOUBLE_BUFFER */
 byte active_mask = 0;
+byte swapped = 0;
 bit locked = 0;
 
 inline flush0()
@@ -85,8 +98,9 @@ inline note_unmap()
     strangers = 1;
 #endif
 #ifdef DOUBLE_BUFFER
-    byte which;
+#ifndef READ_EARLY
     which = active_mask;
+#endif
     masks[which] = 1;
 #endif
     skip
@@ -110,14 +124,18 @@ inline use_foreign(page)
 #endif
     };
     if
-    :: held -> tlb0[page] = 1; note_unmap(); put(page)
+    :: held ->
+#ifdef READ_EARLY
+        which = active_mask;
+#endif
+        tlb0[page] = 1; note_unmap(); put(page)
     :: else -> skip
     fi
 }
 
 proctype Mapper()
 {
-    byte left = 2; bit page;
+    byte left = USES; bit page; bit which;
     do
     :: left > 0 -> left--; page = 0; use_foreign(page)
     :: left > 0 -> left--; page = 1; use_foreign(page)
@@ -147,8 +165,16 @@ inline flush_mapper(page, since)
 #ifdef TAINT
     asked = taint[page];
 #endif
+#ifdef ALL_FILTERED
+    asked = 1;
+#endif
+#ifdef ACTIVE_ONLY
+    asked = masks[active_mask];
+#else
 #ifdef DOUBLE_BUFFER
-    asked = masks[0] || masks[1];
+    asked = masks[0];
+    asked = asked || masks[1];
+#endif
 #endif
     if
     :: asked && flushed[0] <= since ->
@@ -202,12 +228,27 @@ proctype SecondChanger()
     change(1); change(0)
 }
 
+/* In the product a change does it; here it comes at any time. */
 proctype Sweeper()
 {
-    byte old;
-    old = active_mask;
-    active_mask = 1 - old;
-    if :: masks[old] -> flush0(); masks[old] = 0 :: else -> skip fi
+    byte left = SWEEPS; bit idle; bit stands;
+    do
+    :: left > 0 ->
+        left--;
+        idle = 1 - active_mask;
+        stands = masks[idle];
+        if :: stands && flushed[0] > swapped -> masks[idle] = 0; stands = 0 :: else -> skip fi;
+        if
+        :: !stands ->
+#ifdef TIME_FIRST
+            swapped = clock; active_mask = idle
+#else
+            active_mask = idle; swapped = clock
+#endif
+        :: else -> skip
+        fi
+    :: left == 0 -> break
+    od
 }
 
 init

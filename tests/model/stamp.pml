@@ -8,6 +8,7 @@
  *
  *   CLOCK_FIRST  read the clock, then drop the reference and stamp in one step: violated
  *   STAMPING     drop the reference into a state of its own, read the clock, publish: holds
+ *   FLUSH_FIRST  the same, but the change flushes before it has the reference (XSA-401): violated
  */
 #define WRITABLE 0
 #define PGTABLE  1
@@ -93,13 +94,20 @@ active proctype B()
 active proctype C()
 {
     byte since; bit unstamped;
+#ifdef FLUSH_FIRST
+    atomic { references == 0; unstamped = stamping; since = stamp };
+#else
     atomic {
         references == 0 && type == WRITABLE;
         unstamped = stamping; since = stamp;
         stamping = 0; references = 1; type = PGTABLE
     };
+#endif
     if :: unstamped -> since = clock :: else -> skip fi;
     if :: flushed[0] <= since -> flush(0) :: else -> skip fi;
     if :: flushed[1] <= since -> flush(1) :: else -> skip fi;
+#ifdef FLUSH_FIRST
+    atomic { references == 0; stamping = 0; references = 1; type = PGTABLE };
+#endif
     assert(!tlb[0] && !tlb[1])
 }

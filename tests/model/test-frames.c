@@ -308,10 +308,9 @@ static bool walk(unsigned steps)
     bool all_safe = true;
 
     for (unsigned step = 0; step < steps && all_safe && !tap_failed(); step++) {
-        steps_walked = step;
-
         unsigned i = (unsigned)(tap_rng() % FRAMES);
 
+        steps_walked = step;
         operations[tap_rng() % HV_ARRAY_LEN(operations)](i);
         serve((unsigned)(tap_rng() % (VCPUS + 1)));
         for (unsigned k = 0; k < FRAMES; k++) {
