@@ -167,6 +167,39 @@ static void test_frame_recycled(void)
     fixture_close(&fixture);
 }
 
+/* While a device's bytes are on their way to a page nobody gives it another use. */
+static void test_dma_ref(void)
+{
+    const struct hv_frame_access access = {.memory = &fixture.memory};
+    struct threads copier;
+    uint64_t value = 0;
+    hv_mfn mfn;
+    int err = 1;
+
+    if (skip_script()) {
+        return;
+    }
+    TAP_OK(fixture_open(&fixture, 1, HV_EXTENT_FRAMES, &hooks, NULL));
+    mfn = fixture_fill(&fixture, (hv_gfn){3});
+    hv_race_begin();
+    hv_race_stop(1, "memory.copy.typed", 0);
+    threads_start(&copier, 1, copy_body, &err);
+    TAP_OK(hv_race_await(1, "memory.copy.typed"));
+    TAP_EQ(hv_memory_seal_code(&fixture.memory, (hv_gfn){3}, NULL), (uint64_t)-EBUSY);
+    /* Not for one either whose leaf holds no reference any more. */
+    hv_frame_type_put(fixture.arena, mfn);
+    TAP_EQ(hv_frame_type_get(fixture.arena, mfn, HV_FRAME_TYPE_SEALED, HV_SEAL_PGTABLE, &access),
+           (uint64_t)-EBUSY);
+    TAP_EQ(hv_frame_type_get(fixture.arena, mfn, HV_FRAME_TYPE_WRITABLE, 0, &access), 0);
+    hv_race_end();
+    threads_join(&copier);
+    TAP_EQ(err, 0);
+    TAP_EQ(copy(3 * HV_PAGE_SIZE, &value, 8, HV_COPY_FROM_GUEST), 0);
+    TAP_EQ(value, UINT64_MAX);
+    TAP_EQ(hv_memory_seal_code(&fixture.memory, (hv_gfn){3}, NULL), 0);
+    fixture_close(&fixture);
+}
+
 int main(int argc, char **argv)
 {
     static const struct tap_case cases[] = {
@@ -176,6 +209,7 @@ int main(int argc, char **argv)
         {"mem.copy.unpopulated", test_unpopulated},
         {"mem.copy.revokes-code", test_revokes_code},
         {"mem.copy.frame-recycled", test_frame_recycled},
+        {"tlb.dma-ref", test_dma_ref},
     };
 
     return tap_run(argc, argv, cases, HV_ARRAY_LEN(cases));
