@@ -232,7 +232,7 @@ static int check_config(const struct hv_core *core, const struct hv_domain_confi
 static void free_domain(struct hv_domain *domain)
 {
     hv_lock_finish(&domain->lifecycle);
-    hv_lock_finish(&domain->end_lock);
+    hv_ending_finish(&domain->ending);
     hv_free(domain);
 }
 
@@ -257,7 +257,7 @@ int hv_domain_create(struct hv_core *core, const struct hv_domain_config *config
     memcpy(domain->name, config->name, strnlen(config->name, sizeof(domain->name) - 1));
     hv_list_init(&domain->link);
     hv_lock_init(&domain->lifecycle, HV_RANK_LIFECYCLE, "domain.lifecycle", 0);
-    hv_lock_init(&domain->end_lock, HV_RANK_LEAF, "domain.end", 0);
+    hv_ending_init(&domain->ending);
     domain->ops = hv_engine_find(config->engine, why, why_size);
     rc = domain->ops ? 0 : -ENOTSUP;
     while (rc == 0 && made < HV_ARRAY_LEN(steps)) {
@@ -285,9 +285,6 @@ void hv_domain_destroy(struct hv_domain *domain)
         return;
     }
     hv_lock_take(&domain->lifecycle);
-    hv_lock_take(&domain->end_lock);
-    domain->ended = true;
-    hv_lock_drop(&domain->end_lock);
     hv_store_seq(&domain->state, HV_DOMAIN_STATE_DYING);
     hv_domain_announce(domain);
     hv_domain_stop_vcpus(domain);

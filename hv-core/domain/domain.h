@@ -21,6 +21,7 @@
  */
 #pragma once
 
+#include "domain/ending.h"
 #include "domain/vcpu.h"
 #include "mem/memory.h"
 #include "platform/bus.h"
@@ -47,19 +48,13 @@ struct hv_domain {
 
     struct hv_lock lifecycle; /* HV_RANK_LIFECYCLE */
     struct hv_list link;      /* guarded by the core's domlist lock */
+    struct hv_ending ending;
 
     /* Atomic. */
     _Atomic uint32_t state;   /* enum hv_domain_state */
     _Atomic uint32_t active;  /* vCPUs inside their run loop; futex word */
     _Atomic uint32_t changes; /* bumped with each change of state; futex word */
     _Atomic uint64_t halted;  /* vCPUs that wait with interrupts off or for SIPI */
-
-    /* Guarded by end_lock (HV_RANK_LEAF). */
-    struct hv_lock end_lock;
-    bool ended; /* no (further) end is taken: there is one, or the domain is being destroyed */
-    enum hv_domain_end end;
-    uint32_t end_code, end_vcpu;
-    char end_reason[128];
 };
 
 /**

@@ -53,22 +53,8 @@ static void settle_end(struct hv_domain *domain, enum hv_domain_end end)
 void hv_domain_end(struct hv_domain *domain, enum hv_domain_end end, uint32_t code, unsigned vcpu,
                    const char *reason)
 {
-    size_t length = strnlen(reason, sizeof(domain->end_reason) - 1);
-    bool first;
-
-    hv_lock_take(&domain->end_lock);
-    first = !domain->ended;
-    if (first) {
-        domain->ended = true;
-        domain->end = end;
-        domain->end_code = code;
-        domain->end_vcpu = vcpu;
-        memcpy(domain->end_reason, reason, length);
-        domain->end_reason[length] = '\0';
-    }
-    hv_lock_drop(&domain->end_lock);
-    if (first) {
-        /* Written before, settled after: pairs with hv_domain_unpause(). */
+    /* Written before, settled after: pairs with run_again(). */
+    if (hv_ending_set(&domain->ending, end, code, vcpu, reason)) {
         settle_end(domain, end);
     }
 }
@@ -97,35 +83,6 @@ static void wake_vcpus(struct hv_domain *domain)
     for (unsigned i = 0; i < domain->vcpus; i++) {
         hv_sched_wake(&domain->vcpu[i].entity);
     }
-}
-
-static enum hv_domain_end get_end(struct hv_domain *domain)
-{
-    enum hv_domain_end end;
-
-    hv_lock_take(&domain->end_lock);
-    end = domain->end;
-    hv_lock_drop(&domain->end_lock);
-    return end;
-}
-
-/*
- * Forget how it ended, and let it end again. For a resume only an end that a resume is the answer
- * to: another, which came while nobody was RUNNING, is not lost. False when there is such a one.
- */
-static bool forget_end(struct hv_domain *domain, bool resume)
-{
-    bool forget;
-
-    hv_lock_take(&domain->end_lock);
-    forget = !resume || domain->end == HV_DOMAIN_END_NONE || domain->end == HV_DOMAIN_END_NO_MEMORY;
-    if (forget) {
-        domain->end = HV_DOMAIN_END_NONE;
-        domain->end_reason[0] = '\0';
-        domain->ended = false;
-    }
-    hv_lock_drop(&domain->end_lock);
-    return forget;
 }
 
 /* What PAUSED promises, however it came to be: nobody inside, and no timer that fires. */
@@ -160,7 +117,7 @@ static int run_again(struct hv_domain *domain)
     wake_vcpus(domain);
     /* One who ended it before RUNNING could not change the state. Pairs with hv_domain_end(): who
      * writes `end` after this look settles it. */
-    end = get_end(domain);
+    end = hv_ending_end(&domain->ending);
     if (end != HV_DOMAIN_END_NONE) {
         settle_end(domain, end);
     }
@@ -173,7 +130,7 @@ int hv_domain_unpause(struct hv_domain *domain)
 
     hv_lock_take(&domain->lifecycle);
     if (get_state(domain) == HV_DOMAIN_STATE_PAUSED) {
-        rc = forget_end(domain, true)
+        rc = hv_ending_forget(&domain->ending, true)
                  ? run_again(domain)
                  : settle_state(domain, HV_DOMAIN_STATE_PAUSED, HV_DOMAIN_STATE_SHUTDOWN);
     }
@@ -210,7 +167,7 @@ static void power_up(struct hv_domain *domain)
         domain->ops->state_changed(vcpu->engine);
     }
     hv_store_seq(&domain->halted, 0);
-    (void)forget_end(domain, false);
+    hv_ending_forget(&domain->ending, false);
 }
 
 int hv_domain_reset(struct hv_domain *domain)
@@ -241,12 +198,7 @@ void hv_domain_get_status(struct hv_domain *domain, struct hv_domain_status *sta
 {
     memset(status_out, 0, sizeof(*status_out));
     status_out->state = get_state(domain);
-    hv_lock_take(&domain->end_lock);
-    status_out->end = domain->end;
-    status_out->code = domain->end_code;
-    status_out->vcpu = domain->end_vcpu;
-    memcpy(status_out->reason, domain->end_reason, sizeof(status_out->reason));
-    hv_lock_drop(&domain->end_lock);
+    hv_ending_get(&domain->ending, status_out);
 }
 
 int hv_domain_wait_change(struct hv_domain *domain, enum hv_domain_state than, uint64_t timeout_ns)
