@@ -311,6 +311,8 @@ int hv_foreign_map(struct hv_mapper *mapper, struct hv_memory *memory, hv_gfn fi
         unlink_mapping(foreign);
         goto out;
     }
+    hv_add_relaxed(&memory->foreign_maps, 1);
+    hv_add_relaxed(&memory->foreign_frames, count);
     *foreign_out = foreign;
     foreign = NULL;
 out:

@@ -431,3 +431,19 @@ void hv_heap_get_info(const struct hv_heap *heap, struct hv_heap_info *info_out)
         info_out->claimed_frames = info_out->free_frames - unclaimed - credit;
     }
 }
+
+unsigned hv_heap_shards(const struct hv_heap *heap)
+{
+    return heap->shard_count;
+}
+
+struct hv_heap_shard_info hv_heap_get_shard(const struct hv_heap *heap, unsigned index)
+{
+    const struct hv_shard *shard = &heap->shards[index];
+
+    return (struct hv_heap_shard_info){
+        .free_frames = hv_load_relaxed(&shard->clean) + hv_load_relaxed(&shard->dirty) +
+                       hv_load_relaxed(&shard->returned),
+        .lock = hv_lock_counters(&shard->lock),
+    };
+}

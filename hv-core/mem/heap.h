@@ -12,6 +12,7 @@
 #pragma once
 
 #include "mem/frame.h"
+#include "sync/lock-head.h"
 
 struct hv_heap;
 
@@ -77,3 +78,13 @@ uint64_t hv_heap_trim(struct hv_heap *heap, uint64_t extents);
 
 /** Takes no lock: at rest exact; while others allocate and free, of no one moment. */
 void hv_heap_get_info(const struct hv_heap *heap, struct hv_heap_info *info_out);
+
+/* One part of the heap, with a lock of its own. */
+struct hv_heap_shard_info {
+    uint64_t free_frames;
+    const struct hv_lock_counters *lock;
+};
+
+unsigned hv_heap_shards(const struct hv_heap *heap);
+/** @index is below hv_heap_shards(). */
+struct hv_heap_shard_info hv_heap_get_shard(const struct hv_heap *heap, unsigned index);

@@ -64,6 +64,7 @@ struct hv_memory {
     struct hv_list grants;
     struct hv_flush_counters flushes;
     _Atomic uint64_t type_changes;
+    _Atomic uint64_t foreign_maps, foreign_frames; /* mappings made by others, and their pages */
 };
 
 /**

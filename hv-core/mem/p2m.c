@@ -31,8 +31,7 @@ static uint64_t p2m_extents(const struct hv_p2m *p2m)
 
 int hv_p2m_init(struct hv_p2m *p2m, uint64_t frames)
 {
-    p2m->frames = frames;
-    p2m->extents = NULL;
+    *p2m = (struct hv_p2m){.frames = frames};
     if (frames == 0 || frames > P2M_FRAMES_MAX) {
         return -EINVAL;
     }
@@ -111,21 +110,39 @@ int hv_p2m_prepare(struct hv_p2m *p2m, hv_gfn first, uint64_t count)
 void hv_p2m_clear_locked(struct hv_p2m *p2m, hv_gfn first, uint64_t count)
 {
     _Atomic uint64_t *word = leaf_word(p2m, first);
+    uint64_t gone[HV_LEAF_KINDS] = {0};
 
     hv_lock_assert_held(&p2m->lock);
     HV_BUG_ON(!word || first.v % HV_EXTENT_FRAMES + count > HV_EXTENT_FRAMES);
     for (uint64_t i = 0; i < count; i++) {
+        gone[hv_load_relaxed(&word[i]) >> LEAF_KIND]++;
         /* Pairs with hv_p2m_lookup(). Who clears whole ranges waits for no holder after it. */
         hv_store_release(&word[i], 0);
+    }
+    for (unsigned kind = HV_LEAF_HOLE + 1; kind < HV_LEAF_KINDS; kind++) {
+        hv_count(&p2m->leaves[kind], -gone[kind]);
+    }
+}
+
+static void count_leaf(struct hv_p2m *p2m, enum hv_leaf_kind kind, uint64_t more)
+{
+    if (kind != HV_LEAF_HOLE) {
+        hv_count(&p2m->leaves[kind], more);
     }
 }
 
 struct hv_leaf hv_p2m_set_locked(struct hv_p2m *p2m, hv_gfn gfn, struct hv_leaf leaf)
 {
     _Atomic uint64_t *word = leaf_word(p2m, gfn);
+    struct hv_leaf old;
 
     hv_lock_assert_held(&p2m->lock);
     HV_BUG_ON(!word);
     /* Pairs with hv_p2m_lookup(). */
-    return leaf_unpack(hv_swap_seq(word, leaf_pack(leaf)));
+    old = leaf_unpack(hv_swap_seq(word, leaf_pack(leaf)));
+    if (old.kind != leaf.kind) {
+        count_leaf(p2m, old.kind, UINT64_MAX);
+        count_leaf(p2m, leaf.kind, 1);
+    }
+    return old;
 }

@@ -27,6 +27,7 @@ enum hv_leaf_kind {
     HV_LEAF_WINDOW,       /* a window into another backing: video memory */
     HV_LEAF_UNPOPULATED,  /* claimed RAM that the first touch allocates */
 };
+#define HV_LEAF_KINDS (HV_LEAF_UNPOPULATED + 1)
 
 struct hv_leaf {
     enum hv_leaf_kind kind;
@@ -39,6 +40,8 @@ struct hv_p2m {
     uint64_t frames; /* gfns [0, frames) are covered; beyond is HOLE */
     /* Atomic pointers to 512 atomic words each; NULL where all is HOLE. */
     _Atomic(_Atomic uint64_t *) *extents;
+    /* Written under the lock: leaves of each kind; holes are not counted. */
+    _Atomic uint64_t leaves[HV_LEAF_KINDS];
 };
 
 /**

@@ -51,6 +51,10 @@ static void change_state(struct hv_sched_entity *entity, enum hv_sched_state sta
         break;
     case HV_SCHED_STATE_READY:
         hv_count(&entity->counters.ready_ns, span);
+        if (entity->put_off) {
+            hv_count(&entity->counters.steal_ns, span);
+        }
+        entity->put_off = false;
         break;
     case HV_SCHED_STATE_RUNNING:
         hv_count(&entity->counters.run_ns, span);
@@ -91,6 +95,7 @@ void hv_sched_entity_init(struct hv_sched *sched, struct hv_sched_entity *entity
     hv_list_init(&entity->link);
     entity->state = HV_SCHED_STATE_BLOCKED;
     entity->wake_pending = false;
+    entity->put_off = false;
     entity->retiring = false;
     entity->since = hv_clock_now(sched->clock);
     entity->counters = (struct hv_sched_counters){0};
@@ -260,6 +265,7 @@ void hv_worker_put_back(struct hv_worker *worker, struct hv_sched_entity *entity
         change_state(entity, HV_SCHED_STATE_BLOCKED, now);
     } else {
         push_ready_locked(worker, entity, now);
+        entity->put_off = verdict == HV_SCHED_YIELD;
     }
     hv_lock_drop(&worker->lock);
     /* From here on a retired entity may be gone. */
@@ -306,4 +312,9 @@ HV_NO_TSA void hv_sched_retire(struct hv_sched_entity *entity)
 bool hv_sched_slice_over(const struct hv_worker *worker, hv_ns slice_end)
 {
     return !hv_ns_before(hv_clock_now(worker->sched->clock), slice_end);
+}
+
+unsigned hv_sched_home(const struct hv_sched_entity *entity)
+{
+    return hv_load_acquire(&entity->worker)->index;
 }

@@ -53,11 +53,13 @@ enum hv_sched_state {
 
 struct hv_sched_counters {
     _Atomic uint64_t run_ns, ready_ns, blocked_ns, switches, migrations;
+    _Atomic uint64_t steal_ns; /* of ready_ns: after its slice ended, while it wanted to go on */
 };
 
 /* What a worker counts; one writer, relaxed readers. Statistics `pcpu.<i>.*`. */
 struct hv_worker_counters {
     _Atomic uint64_t busy_ns, switches, stolen, sleeps, timers;
+    _Atomic uint32_t running; /* the label of what it runs now; 0: nothing */
 };
 
 struct hv_sched_entity {
@@ -65,11 +67,13 @@ struct hv_sched_entity {
     enum hv_sched_verdict (*run)(void *context, struct hv_worker *worker, hv_ns slice_end);
     void *context;
     struct hv_doorbell *bell; /* rung with STOP to end a slice early */
+    uint32_t label;           /* for statistics: its domain's id */
     /* Guarded by the lock of the run queue it belongs to. */
     struct hv_list link;
     _Atomic(struct hv_worker *) worker; /* home queue */
     enum hv_sched_state state;
     bool wake_pending;
+    bool put_off;  /* ready, because its slice ended */
     bool retiring; /* somebody waits for the slice to end */
     hv_ns since;   /* of the present state */
     struct hv_sched_counters counters;
@@ -96,6 +100,9 @@ struct hv_timer_queue *hv_sched_timer_queue(struct hv_sched *sched, unsigned ind
 
 /** Grace periods of what the workers read without locks. */
 struct hv_qsbr *hv_sched_qsbr(struct hv_sched *sched);
+
+/** The worker at whose queue the entity is at home. Any thread; it may have moved since. */
+unsigned hv_sched_home(const struct hv_sched_entity *entity);
 
 const struct hv_worker_counters *hv_sched_worker_counters(const struct hv_sched *sched,
                                                           unsigned index);

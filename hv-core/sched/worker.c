@@ -37,7 +37,9 @@ static bool run_slice(struct hv_worker *worker)
         return false;
     }
     start = hv_clock_now(worker->sched->clock);
+    hv_store_relaxed(&worker->counters.running, entity->label);
     verdict = entity->run(entity->context, worker, hv_ns_add(start, HV_SCHED_SLICE_NS));
+    hv_store_relaxed(&worker->counters.running, 0);
     hv_count(&worker->counters.switches, 1);
     hv_count(&worker->counters.busy_ns, hv_clock_now(worker->sched->clock).v - start.v);
     hv_worker_put_back(worker, entity, verdict);

@@ -48,5 +48,6 @@ static inline void fake_entity_init(struct fake_entity *fake, struct hv_sched *s
     fake->entity.run = fake_entity_run;
     fake->entity.context = fake;
     fake->entity.bell = &fake->bell;
+    fake->entity.label = number;
     hv_sched_entity_init(sched, &fake->entity, home);
 }

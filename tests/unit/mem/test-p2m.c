@@ -58,6 +58,34 @@ static void test_leaves(void)
     hv_p2m_finish(&p2m);
 }
 
+static void test_counts(void)
+{
+    TAP_EQ(hv_p2m_init(&p2m, 1000), 0);
+    TAP_EQ(hv_p2m_prepare(&p2m, (hv_gfn){0}, 1000), 0);
+    for (uint64_t gfn = 0; gfn < 600; gfn++) {
+        (void)set(gfn, HV_LEAF_UNPOPULATED, 0);
+    }
+    for (uint64_t gfn = 100; gfn < 400; gfn++) {
+        (void)set(gfn, HV_LEAF_RAM, gfn);
+    }
+    for (uint64_t gfn = 150; gfn < 200; gfn++) {
+        (void)set(gfn, HV_LEAF_RAM_RO, gfn);
+        (void)set(gfn, HV_LEAF_RAM_RO, gfn + 1);
+    }
+    TAP_EQ(p2m.leaves[HV_LEAF_UNPOPULATED], 300);
+    TAP_EQ(p2m.leaves[HV_LEAF_RAM], 250);
+    TAP_EQ(p2m.leaves[HV_LEAF_RAM_RO], 50);
+    hv_lock_take(&p2m.lock);
+    hv_p2m_clear_locked(&p2m, (hv_gfn){90}, 100);
+    hv_lock_drop(&p2m.lock);
+    (void)set(0, HV_LEAF_HOLE, 0);
+    TAP_EQ(p2m.leaves[HV_LEAF_UNPOPULATED], 289);
+    TAP_EQ(p2m.leaves[HV_LEAF_RAM], 200);
+    TAP_EQ(p2m.leaves[HV_LEAF_RAM_RO], 10);
+    TAP_EQ(p2m.leaves[HV_LEAF_HOLE], 0);
+    hv_p2m_finish(&p2m);
+}
+
 static void test_prepare_fails(void)
 {
     int64_t live = hv_alloc_live();
@@ -78,6 +106,7 @@ int main(int argc, char **argv)
     static const struct tap_case cases[] = {
         {"mem.p2m.sizes", test_sizes},
         {"mem.p2m.leaves", test_leaves},
+        {"mem.p2m.counts", test_counts},
         {"mem.p2m.prepare-fails", test_prepare_fails},
     };
 

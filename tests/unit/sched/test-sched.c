@@ -215,8 +215,10 @@ static void test_accounting(void)
 
     TAP_OK(start(1));
     TAP_OK(occupy(0, 0));
+    TAP_EQ(hv_sched_worker_counters(sched, 0)->running, 1);
     worker = &sched->workers[0];
     fake_entity_init(&fakes[1], sched, 0, 0);
+    TAP_EQ(hv_sched_home(&fakes[1].entity), 0);
     hv_clock_advance(&sim, 100);
     hv_sched_wake(&fakes[1].entity);
     hv_clock_advance(&sim, 20);
@@ -231,10 +233,12 @@ static void test_accounting(void)
     hv_sched_retire(&fakes[1].entity);
     TAP_EQ(counters->blocked_ns, 107);
     TAP_EQ(counters->ready_ns, 25);
+    TAP_EQ(counters->steal_ns, 5); /* the rest was the wait after its wake */
     TAP_EQ(counters->run_ns, 1003);
     TAP_EQ(counters->switches, 2);
     TAP_EQ(counters->migrations, 0);
     hv_race_end();
+    TAP_AWAIT(hv_load_relaxed(&hv_sched_worker_counters(sched, 0)->running) == 0);
     hv_sched_retire(&fakes[0].entity);
     end();
 }
