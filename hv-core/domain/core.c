@@ -37,11 +37,31 @@ static int start_upkeep(struct hv_core *core)
     return hv_upkeep_create(heap, &core->clock, &policy, &core->upkeep);
 }
 
-int hv_core_create(const struct hv_core_config *config, struct hv_core **core_out)
+static int make_parts(struct hv_core *core, unsigned workers, uint64_t memory_bytes)
 {
     /* Nobody maps the pool from outside so it may as well have huge pages: a random
      * guest read took 12 ns instead of 25. */
-    const struct hv_arena_config arena = {HV_BACKING_KIND_ANON, config->memory_bytes};
+    const struct hv_arena_config arena = {HV_BACKING_KIND_ANON, memory_bytes};
+    int rc;
+
+    hv_clock_init_host(&core->clock);
+    hv_lock_init(&core->domlist, HV_RANK_DOMLIST, "core.domlist", 0);
+    hv_list_init(&core->domains);
+    core->next_id = 1;
+    core->next_generation = 1;
+    rc = hv_arena_create(&arena, &core->arena);
+    if (rc == 0) {
+        rc = start_upkeep(core);
+    }
+    if (rc == 0) {
+        rc = hv_sched_create(workers, &core->clock, hv_arena_heap(core->arena), &core->sched);
+    }
+    return rc;
+}
+
+int hv_core_create(const struct hv_core_config *config, struct hv_core **core_out)
+{
+    struct hv_lock_owner *before;
     unsigned workers;
     struct hv_core *core;
     int rc;
@@ -55,18 +75,10 @@ int hv_core_create(const struct hv_core_config *config, struct hv_core **core_ou
     if (!core) {
         return -ENOMEM;
     }
-    hv_clock_init_host(&core->clock);
-    hv_lock_init(&core->domlist, HV_RANK_DOMLIST, "core.domlist", 0);
-    hv_list_init(&core->domains);
-    core->next_id = 1;
-    core->next_generation = 1;
-    rc = hv_arena_create(&arena, &core->arena);
-    if (rc == 0) {
-        rc = start_upkeep(core);
-    }
-    if (rc == 0) {
-        rc = hv_sched_create(workers, &core->clock, hv_arena_heap(core->arena), &core->sched);
-    }
+    hv_lock_owner_init(&core->locks, "");
+    before = hv_lock_owner_use(&core->locks);
+    rc = make_parts(core, workers, config->memory_bytes);
+    hv_lock_owner_use(before);
     if (rc < 0) {
         hv_core_destroy(core);
         return rc;
@@ -85,6 +97,7 @@ void hv_core_destroy(struct hv_core *core)
     hv_upkeep_destroy(core->upkeep);
     hv_arena_destroy(core->arena);
     hv_lock_finish(&core->domlist);
+    hv_lock_owner_finish(&core->locks);
     hv_free(core);
 }
 

@@ -6,6 +6,7 @@
 #include "base/list.h"
 #include "mem/arena.h"
 #include "sched/sched.h"
+#include "sync/lock-registry.h"
 #include "sync/lock.h"
 
 #include <hv/domain.h>
@@ -13,6 +14,7 @@
 struct hv_upkeep;
 
 struct hv_core {
+    struct hv_lock_owner locks; /* those that are no domain's */
     /* Set at creation, owned. */
     struct hv_clock clock;
     struct hv_arena *arena;

@@ -233,14 +233,41 @@ static void free_domain(struct hv_domain *domain)
 {
     hv_lock_finish(&domain->lifecycle);
     hv_ending_finish(&domain->ending);
+    hv_lock_owner_finish(&domain->locks);
     hv_free(domain);
+}
+
+/* All steps, or none. The locks that they make are the domain's. */
+static int make_steps(struct hv_domain *domain, const struct hv_domain_config *config, char *why,
+                      size_t why_size)
+{
+    struct hv_lock_owner *before = hv_lock_owner_use(&domain->locks);
+    size_t made = 0;
+    int rc;
+
+    hv_lock_init(&domain->lifecycle, HV_RANK_LIFECYCLE, "domain.lifecycle", 0);
+    hv_ending_init(&domain->ending);
+    domain->ops = hv_engine_find(config->engine, why, why_size);
+    rc = domain->ops ? 0 : -ENOTSUP;
+    while (rc == 0 && made < HV_ARRAY_LEN(steps)) {
+        rc = steps[made].make(domain, config);
+        if (rc < 0) {
+            explain(why, why_size, steps[made].what);
+        } else {
+            made++;
+        }
+    }
+    if (rc < 0) {
+        undo_steps(domain, made);
+    }
+    hv_lock_owner_use(before);
+    return rc;
 }
 
 int hv_domain_create(struct hv_core *core, const struct hv_domain_config *config,
                      struct hv_domain **domain_out, char *why, size_t why_size)
 {
     struct hv_domain *domain;
-    size_t made = 0;
     int rc;
 
     *domain_out = NULL;
@@ -256,20 +283,9 @@ int hv_domain_create(struct hv_core *core, const struct hv_domain_config *config
     domain->core = core;
     memcpy(domain->name, config->name, strnlen(config->name, sizeof(domain->name) - 1));
     hv_list_init(&domain->link);
-    hv_lock_init(&domain->lifecycle, HV_RANK_LIFECYCLE, "domain.lifecycle", 0);
-    hv_ending_init(&domain->ending);
-    domain->ops = hv_engine_find(config->engine, why, why_size);
-    rc = domain->ops ? 0 : -ENOTSUP;
-    while (rc == 0 && made < HV_ARRAY_LEN(steps)) {
-        rc = steps[made].make(domain, config);
-        if (rc < 0) {
-            explain(why, why_size, steps[made].what);
-        } else {
-            made++;
-        }
-    }
+    hv_lock_owner_init(&domain->locks, domain->name);
+    rc = make_steps(domain, config, why, why_size);
     if (rc < 0) {
-        undo_steps(domain, made);
         free_domain(domain);
         return rc;
     }

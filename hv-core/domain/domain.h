@@ -26,6 +26,7 @@
 #include "mem/memory.h"
 #include "platform/bus.h"
 #include "platform/platform.h"
+#include "sync/lock-registry.h"
 
 #include <hv/domain.h>
 
@@ -45,6 +46,7 @@ struct hv_domain {
     struct hv_bus bus;
     struct hv_platform platform;
     struct hv_log_limit log_limit;
+    struct hv_lock_owner locks; /* all that the floors made for it */
 
     struct hv_lock lifecycle; /* HV_RANK_LIFECYCLE */
     struct hv_list link;      /* guarded by the core's domlist lock */

@@ -149,6 +149,10 @@ int hv_domain_pause(struct hv_domain *domain)
     } else if (get_state(domain) == HV_DOMAIN_STATE_PAUSED) {
         quiesce(domain); /* by itself, perhaps: NO_MEMORY */
     } else {
+        if (get_state(domain) == HV_DOMAIN_STATE_SHUTDOWN) {
+            /* Its end was announced from inside an engine: let what that has counted be booked. */
+            hv_domain_stop_vcpus(domain);
+        }
         rc = -EBUSY;
     }
     hv_lock_drop(&domain->lifecycle);

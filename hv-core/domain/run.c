@@ -12,6 +12,7 @@
 
 #include "cpu/event.h"
 #include "sync/futex.h"
+#include "sync/lock-profile.h"
 
 #define SERVED_BY_ENGINE (HV_REQUEST_FLUSH | HV_REQUEST_EPOCH | HV_REQUEST_CODE)
 
@@ -202,10 +203,12 @@ enum hv_sched_verdict hv_vcpu_run(void *context, struct hv_worker *worker, hv_ns
     struct hv_vcpu *vcpu = context;
     enum hv_sched_verdict verdict = HV_SCHED_BLOCK;
 
+    hv_lock_set_waiter(&vcpu->domain->locks, vcpu->index);
     if (enter_domain(vcpu->domain)) {
         while (run_once(vcpu, worker, slice_end, &verdict)) {
         }
     }
+    hv_lock_set_waiter(NULL, 0);
     leave_domain(vcpu->domain);
     return verdict;
 }

@@ -1,52 +1,11 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A domain's statistics, group by group, under the names of docs/stats.md. */
-#include "domain/stats.h"
-
-#include "base/format.h"
 #include "domain/core.h"
 #include "domain/domain.h"
-#include "mem/heap.h"
+#include "stat/lock-table.h"
 
-#include <string.h>
-
-static struct hv_stat *next_stat(struct hv_stat_list *list, const char *name, va_list args)
-{
-    struct hv_stat *stat = list->count < list->max ? &list->stats[list->count] : NULL;
-
-    list->count++;
-    if (stat) {
-        memset(stat, 0, sizeof(*stat));
-        hv_format_args(stat->name, sizeof(stat->name), name, args);
-    }
-    return stat;
-}
-
-void hv_stat_add(struct hv_stat_list *list, uint64_t value, const char *name, ...)
-{
-    struct hv_stat *stat;
-    va_list args;
-
-    va_start(args, name);
-    stat = next_stat(list, name, args);
-    va_end(args);
-    if (stat) {
-        stat->value = value;
-    }
-}
-
-void hv_stat_add_text(struct hv_stat_list *list, const char *text, const char *name, ...)
-{
-    struct hv_stat *stat;
-    va_list args;
-
-    va_start(args, name);
-    stat = next_stat(list, name, args);
-    va_end(args);
-    if (stat) {
-        stat->is_text = true;
-        hv_format(stat->text, sizeof(stat->text), "%s", text);
-    }
-}
+/* A machine's own locks that are told of: those that were waited for longest (decisions D18). */
+#define WORST_LOCKS 10
 
 /* libvirt's virDomainState, for state.state. */
 static uint64_t libvirt_state(const struct hv_domain *domain)
@@ -65,28 +24,44 @@ static uint64_t libvirt_state(const struct hv_domain *domain)
     return 0;
 }
 
+static void add_vcpu(struct hv_stat_list *list, const struct hv_vcpu *vcpu)
+{
+    const struct hv_sched_counters *sched = &vcpu->entity.counters;
+    uint64_t run = hv_load_relaxed(&sched->run_ns);
+    uint64_t ready = hv_load_relaxed(&sched->ready_ns);
+    unsigned i = vcpu->index;
+
+    hv_stat_add(list, run, "vcpu.%u.time", i);
+    hv_stat_add(list, ready, "vcpu.%u.wait", i);
+    hv_stat_add(list, hv_load_relaxed(&vcpu->halts), "vcpu.%u.halts", i);
+    hv_stat_add(list, run, "sched.vcpu.%u.run", i);
+    hv_stat_add(list, ready, "sched.vcpu.%u.ready", i);
+    hv_stat_add(list, hv_load_relaxed(&sched->blocked_ns), "sched.vcpu.%u.blocked", i);
+    hv_stat_add(list, hv_load_relaxed(&sched->steal_ns), "sched.vcpu.%u.steal", i);
+    hv_stat_add(list, hv_load_relaxed(&sched->migrations), "sched.vcpu.%u.migrations", i);
+    hv_stat_add(list, hv_sched_home(&vcpu->entity), "sched.vcpu.%u.pcpu", i);
+}
+
 static void add_vcpus(struct hv_stat_list *list, const struct hv_domain *domain)
 {
-    uint64_t total = 0;
+    uint64_t time = 0, halts = 0, kicks = 0, pause_loops = 0;
 
     hv_stat_add(list, domain->vcpus, "vcpu.current");
     hv_stat_add(list, domain->vcpus, "vcpu.maximum");
     for (unsigned i = 0; i < domain->vcpus; i++) {
         const struct hv_vcpu *vcpu = &domain->vcpu[i];
-        const struct hv_sched_counters *sched = &vcpu->entity.counters;
-        uint64_t run = hv_load_relaxed(&sched->run_ns);
-        uint64_t ready = hv_load_relaxed(&sched->ready_ns);
+        const struct hv_engine_counters *engine = domain->ops->counters(vcpu->engine);
 
-        total += run;
-        hv_stat_add(list, run, "vcpu.%u.time", i);
-        hv_stat_add(list, ready, "vcpu.%u.wait", i);
-        hv_stat_add(list, hv_load_relaxed(&vcpu->halts), "vcpu.%u.halts", i);
-        hv_stat_add(list, run, "sched.vcpu.%u.run", i);
-        hv_stat_add(list, ready, "sched.vcpu.%u.ready", i);
-        hv_stat_add(list, hv_load_relaxed(&sched->blocked_ns), "sched.vcpu.%u.blocked", i);
-        hv_stat_add(list, hv_load_relaxed(&sched->migrations), "sched.vcpu.%u.migrations", i);
+        add_vcpu(list, vcpu);
+        time += hv_load_relaxed(&vcpu->entity.counters.run_ns);
+        halts += hv_load_relaxed(&vcpu->halts);
+        kicks += hv_load_relaxed(&vcpu->kicks);
+        pause_loops += hv_load_relaxed(&engine->exits[HV_EXIT_PAUSE_LOOP]);
     }
-    hv_stat_add(list, total, "cpu.time");
+    hv_stat_add(list, time, "cpu.time");
+    hv_stat_add(list, halts, "sched.halts");
+    hv_stat_add(list, kicks, "sched.kicks");
+    hv_stat_add(list, pause_loops, "sched.pause_loops");
 }
 
 static void add_engine(struct hv_stat_list *list, const struct hv_domain *domain)
@@ -129,28 +104,28 @@ static void add_engine(struct hv_stat_list *list, const struct hv_domain *domain
 
 static void add_memory(struct hv_stat_list *list, const struct hv_domain *domain)
 {
+    const struct hv_platform_layout *layout = &domain->layout;
     const struct hv_memory *memory = &domain->memory;
     const struct hv_flush_counters *flushes = &memory->flushes;
-    struct hv_heap_info heap;
+    const _Atomic uint64_t *leaves = memory->p2m.leaves;
+    uint64_t given = (layout->low_ram_bytes + layout->high_ram_bytes) / HV_KIB;
+    uint64_t writable = hv_load_relaxed(&leaves[HV_LEAF_RAM]);
+    uint64_t code = hv_load_relaxed(&leaves[HV_LEAF_RAM_RO]);
+    uint64_t rom = hv_load_relaxed(&leaves[HV_LEAF_ROM_OVER_RAM]);
 
-    hv_stat_add(list, (domain->layout.low_ram_bytes + domain->layout.high_ram_bytes) / HV_KIB,
-                "balloon.maximum");
-    hv_stat_add(list, (domain->layout.low_ram_bytes + domain->layout.high_ram_bytes) / HV_KIB,
-                "balloon.current");
+    hv_stat_add(list, given, "balloon.maximum");
+    hv_stat_add(list, given, "balloon.current");
+    hv_stat_add(list, (writable + code + rom) * (HV_PAGE_SIZE / HV_KIB), "balloon.rss");
     hv_stat_add(list, hv_load_relaxed(&flushes->issued), "tlb.flushes_issued");
     hv_stat_add(list, hv_load_relaxed(&flushes->filtered), "tlb.flushes_filtered");
     hv_stat_add(list, hv_load_relaxed(&flushes->lazy), "tlb.flushes_lazy");
     hv_stat_add(list, hv_load_relaxed(&flushes->waited), "tlb.flushes_waited");
     hv_stat_add(list, hv_load_relaxed(&memory->type_changes), "tlb.type_changes");
-    hv_heap_get_info(hv_arena_heap(domain->core->arena), &heap);
-    hv_stat_add(list, heap.total_frames, "heap.total");
-    hv_stat_add(list, heap.free_frames, "heap.free");
-    hv_stat_add(list, heap.clean_frames, "heap.clean");
-    hv_stat_add(list, heap.dirty_frames, "heap.dirty");
-    hv_stat_add(list, heap.returned_frames, "heap.returned");
-    hv_stat_add(list, heap.magazine_frames, "heap.magazines");
-    hv_stat_add(list, heap.moving_frames, "heap.moving");
-    hv_stat_add(list, heap.claimed_frames, "heap.claimed");
+    hv_stat_add(list, hv_load_relaxed(&memory->foreign_maps), "tlb.foreign_maps");
+    hv_stat_add(list, hv_load_relaxed(&memory->foreign_frames), "tlb.foreign_mapped_pages");
+    hv_stat_add(list, hv_load_relaxed(&leaves[HV_LEAF_UNPOPULATED]), "page.none");
+    hv_stat_add(list, writable, "page.writable");
+    hv_stat_add(list, code, "page.code");
 }
 
 static void add_timers(struct hv_stat_list *list, const struct hv_domain *domain)
@@ -184,6 +159,17 @@ static void add_timers(struct hv_stat_list *list, const struct hv_domain *domain
     }
 }
 
+static void add_locks(struct hv_stat_list *list, const struct hv_domain *domain)
+{
+    struct hv_lock_row rows[WORST_LOCKS];
+    size_t count = hv_lock_table_worst(&domain->locks, NULL, rows, WORST_LOCKS);
+
+    hv_stat_add(list, count, "lock.count");
+    for (size_t i = 0; i < count; i++) {
+        hv_lock_row_add(list, i, &rows[i], domain->vcpus);
+    }
+}
+
 size_t hv_domain_get_stats(struct hv_domain *domain, struct hv_stat *stats, size_t max)
 {
     struct hv_stat_list list = {.stats = stats, .max = stats ? max : 0};
@@ -193,5 +179,6 @@ size_t hv_domain_get_stats(struct hv_domain *domain, struct hv_stat *stats, size
     add_engine(&list, domain);
     add_memory(&list, domain);
     add_timers(&list, domain);
+    add_locks(&list, domain);
     return list.count;
 }

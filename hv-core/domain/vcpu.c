@@ -21,11 +21,13 @@ void hv_vcpu_init(struct hv_vcpu *vcpu, struct hv_domain *domain, unsigned index
     vcpu->entity.run = hv_vcpu_run;
     vcpu->entity.context = vcpu;
     vcpu->entity.bell = &vcpu->bell;
+    vcpu->entity.label = domain->id;
     hv_sched_entity_init(domain->core->sched, &vcpu->entity, index);
 }
 
 void hv_vcpu_kick(struct hv_vcpu *vcpu)
 {
+    hv_add_relaxed(&vcpu->kicks, 1);
     hv_doorbell_ring(&vcpu->bell, HV_REQUEST_EVENT);
     hv_sched_wake(&vcpu->entity);
 }

@@ -36,8 +36,9 @@ struct hv_vcpu {
     char name[16]; /* of the holder */
     /* Atomic: pending enum hv_vcpu_startup bits; pairs with the run loop's swap. */
     _Atomic uint32_t startup;
-    /* Counter: written by the running worker. */
+    /* Counters: of the running worker, and of whoever kicks. */
     _Atomic uint64_t halts;
+    _Atomic uint64_t kicks;
 };
 
 /** Make the registers and everything a floor keeps; the engine's part comes later. */

@@ -277,7 +277,7 @@ static void print_stats(Run *run)
     if (!run->options.stats || !run->domain) {
         return;
     }
-    json = lodge_stats_to_json(run->domain);
+    json = lodge_stats_to_json(run->core, run->domain);
     if (!run->options.stats_path) {
         g_printerr("%s\n", json);
     } else if (!write_file(run->options.stats_path, json)) {

@@ -6,5 +6,5 @@
 
 #include <glib.h>
 
-/** All statistics of the domain. Free with g_free(). */
-char *lodge_stats_to_json(struct hv_domain *domain);
+/** All statistics of the domain, and those of the core without its locks. Free with g_free(). */
+char *lodge_stats_to_json(struct hv_core *core, struct hv_domain *domain);

@@ -104,7 +104,10 @@ struct hv_domain_status {
  * goes to SHUTDOWN.
  */
 HV_MUST_CHECK int hv_domain_unpause(struct hv_domain *domain);
-/** Stop all vCPUs and wait until each is out of the guest. -EBUSY unless running or paused. */
+/**
+ * Stop all vCPUs and wait until each is out of the guest. -EBUSY unless running or paused; after one
+ * that has ended by itself, they are out all the same, and what they counted is in the statistics.
+ */
 HV_MUST_CHECK int hv_domain_pause(struct hv_domain *domain);
 /**
  * Put vCPUs and devices to their power-up state; the domain is paused afterwards and the builder
@@ -171,6 +174,15 @@ struct hv_stat {
  * Returns how many there are; at most @max are written to @stats.
  */
 size_t hv_domain_get_stats(struct hv_domain *domain, struct hv_stat *stats, size_t max);
+
+/** The same of the core: memory and workers. */
+size_t hv_core_get_stats(struct hv_core *core, struct hv_stat *stats, size_t max);
+
+/**
+ * All locks of all cores and domains of this process, under the names of a domain's own and
+ * lock.<i>.domain.
+ */
+size_t hv_core_get_lock_stats(struct hv_core *core, struct hv_stat *stats, size_t max);
 
 /* What a crash report shows: registers, last blocks and code bytes of @vcpu. */
 struct hv_crash_report {

@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* docs/stats.md against what a machine emits: neither has a name that the other lacks. */
-#include "lib/tap.h"
+/*
+ * docs/stats.md against what a machine and its core emit: neither has a name that the other lacks.
+ * And what stands in some of them.
+ */
+#include "domain/domain.h"
+
+#include "lib/threads.h"
 #include "machine.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#define STATS_MAX 1024
+#define STATS_MAX 4096
 #define NAMES_MAX 256
 
 struct names {
@@ -31,17 +37,18 @@ static void add(struct names *names, const char *name)
     }
 }
 
-/* Each element that is a number becomes "<i>", as the page writes it. */
+/* Elements that are numbers become "<i>", then "<j>", as the page writes them. */
 static void generalise(const char *name, char *out, size_t size)
 {
-    size_t at = 0;
+    const char *const places[] = {"<i>", "<j>"};
+    size_t place = 0, at = 0;
 
     for (const char *from = name; *from != '\0' && at + 4 < size;) {
         size_t length = strcspn(from, ".");
-        size_t digits = strspn(from, "0123456789");
+        bool number = strspn(from, "0123456789") == length && place < HV_ARRAY_LEN(places);
 
-        at += (size_t)snprintf(out + at, size - at, "%.*s", digits == length ? 3 : (int)length,
-                               digits == length ? "<i>" : from);
+        at += (size_t)snprintf(out + at, size - at, "%.*s", number ? 3 : (int)length,
+                               number ? places[place++] : from);
         from += length;
         if (*from == '.') {
             out[at++] = *from++;
@@ -76,24 +83,32 @@ static bool read_page(struct names *names)
     return page && fclose(page) == 0 && names->count > 0;
 }
 
-static bool read_machine(struct names *names)
-{
-    static struct hv_stat stats[STATS_MAX];
-    struct machine machine;
-    size_t count;
+static struct hv_stat stats[STATS_MAX];
 
-    if (!machine_make(&machine, 2)) {
-        return false;
-    }
-    count = hv_domain_get_stats(machine.domain, stats, STATS_MAX);
+static bool add_all(struct names *names, size_t count)
+{
     for (size_t i = 0; i < count && i < STATS_MAX; i++) {
         char name[sizeof(stats[0].name)] = "";
 
         generalise(stats[i].name, name, sizeof(name));
         add(names, name);
     }
+    return count > 0 && count <= STATS_MAX;
+}
+
+static bool read_machine(struct names *names)
+{
+    struct machine machine;
+    bool good;
+
+    if (!machine_make(&machine, 2)) {
+        return false;
+    }
+    good = add_all(names, hv_domain_get_stats(machine.domain, stats, STATS_MAX)) &&
+           add_all(names, hv_core_get_stats(machine.core, stats, STATS_MAX)) &&
+           add_all(names, hv_core_get_lock_stats(machine.core, stats, STATS_MAX));
     machine_unmake(&machine);
-    return count <= STATS_MAX;
+    return good;
 }
 
 static void test_page(void)
@@ -115,10 +130,159 @@ static void test_page(void)
     }
 }
 
+/* The value of a name, which is there. */
+static uint64_t value(size_t count, const char *name)
+{
+    for (size_t i = 0; i < count && i < STATS_MAX; i++) {
+        if (strcmp(stats[i].name, name) == 0) {
+            return stats[i].is_text ? UINT64_MAX : stats[i].value;
+        }
+    }
+    tap_fail(__FILE__, __LINE__, "%s is missing", name);
+    return UINT64_MAX;
+}
+
+static const char *text(size_t count, const char *name)
+{
+    for (size_t i = 0; i < count && i < STATS_MAX; i++) {
+        if (strcmp(stats[i].name, name) == 0 && stats[i].is_text) {
+            return stats[i].text;
+        }
+    }
+    return "";
+}
+
+/* All that was executed is there once a machine that ended by itself is asked to pause. */
+static void test_instructions(void)
+{
+    /* 1000000 × (dec, jnz); then the debug-exit port. */
+    static const uint8_t code[] = {
+        0xb9, 0x40, 0x42, 0x0f, 0x00, /* mov ecx, 1000000 */
+        0x49, 0x75, 0xfd,             /* dec ecx; jnz -3 */
+        0xb0, 0x01, 0xe6, 0xf4, 0xf4, /* mov al, 1; out 0xf4, al; hlt */
+    };
+    struct hv_domain_status status;
+    struct machine machine;
+    size_t count;
+
+    TAP_OK(machine_make(&machine, 1));
+    TAP_OK(machine_run(&machine, code, sizeof(code), &status));
+    TAP_EQ(status.end, HV_DOMAIN_END_DEBUG_EXIT);
+    TAP_EQ(hv_domain_pause(machine.domain), (uint64_t)-EBUSY);
+    count = hv_domain_get_stats(machine.domain, stats, STATS_MAX);
+    TAP_OK(value(count, "engine.instructions") >= 2000002);
+    TAP_OK(value(count, "engine.instructions") <= 2000004);
+    TAP_EQ(value(count, "balloon.maximum"), MACHINE_BYTES / HV_KIB);
+    TAP_OK(value(count, "balloon.rss") > 0);
+    TAP_EQ(value(count, "balloon.rss"),
+           4 * (value(count, "page.writable") + value(count, "page.code")));
+    TAP_EQ(value(count, "balloon.rss") + 4 * value(count, "page.none"),
+           MACHINE_BYTES / HV_KIB - 128 /* the VGA hole */);
+    TAP_EQ(value(count, "page.code"), 1);
+    TAP_EQ(value(count, "lock.count"), 10);
+    machine_unmake(&machine);
+}
+
+static void take_lifecycle(unsigned index, void *context)
+{
+    struct machine *machine = context;
+
+    (void)index;
+    hv_lock_take(&machine->domain->lifecycle);
+    hv_lock_drop(&machine->domain->lifecycle);
+}
+
+/* Another thread waited for a lock of the machine: that one comes first. */
+static void test_worst_lock(void)
+{
+    struct threads threads;
+    struct machine machine;
+    size_t count;
+
+    TAP_OK(machine_make(&machine, 1));
+    hv_lock_take(&machine.domain->lifecycle);
+    threads_start(&threads, 1, take_lifecycle, &machine);
+    TAP_AWAIT(hv_load_seq(&machine.domain->lifecycle.waiters) == 1);
+    hv_lock_drop(&machine.domain->lifecycle);
+    threads_join(&threads);
+    count = hv_domain_get_stats(machine.domain, stats, STATS_MAX);
+    TAP_STR(text(count, "lock.0.class"), "domain.lifecycle");
+    TAP_STR(text(count, "lock.0.kind"), "mutex");
+    TAP_EQ(value(count, "lock.0.rank"), HV_RANK_LIFECYCLE);
+    TAP_EQ(value(count, "lock.0.contended"), 1);
+    TAP_EQ(value(count, "lock.0.waiters_max"), 1);
+    TAP_OK(value(count, "lock.0.wait.total") > 0);
+    TAP_EQ(value(count, "lock.0.wait.max"), value(count, "lock.0.wait.total"));
+    /* A control thread: on no vCPU's account. */
+    TAP_EQ(value(count, "lock.0.vcpu.0.wait"), 0);
+    machine_unmake(&machine);
+}
+
+/* The full table has the core's locks and both machines', by name. */
+static void test_all_locks(void)
+{
+    const struct hv_domain_config second = {
+        .name = "second", .engine = "soft", .memory_bytes = 4 * HV_MIB, .vcpus = 1};
+    struct hv_domain *domain = NULL;
+    struct machine machine;
+    unsigned seen = 0;
+    size_t count, rows;
+    char why[128];
+
+    TAP_OK(machine_make(&machine, 1));
+    TAP_EQ(hv_domain_create(machine.core, &second, &domain, why, sizeof(why)), 0);
+    count = hv_core_get_lock_stats(machine.core, stats, STATS_MAX);
+    rows = value(count, "lock.count");
+    TAP_OK(count <= STATS_MAX && rows > 40);
+    TAP_EQ(count % rows, 1);
+    for (size_t i = 0; i < rows; i++) {
+        char class_name[40], owner[40];
+
+        snprintf(class_name, sizeof(class_name), "lock.%zu.class", i);
+        snprintf(owner, sizeof(owner), "lock.%zu.domain", i);
+        if (strcmp(text(count, class_name), "mem.p2m") == 0) {
+            seen |= strcmp(text(count, owner), "test") == 0 ? 1 : 0;
+            seen |= strcmp(text(count, owner), "second") == 0 ? 2 : 0;
+        }
+        seen |=
+            strcmp(text(count, class_name), "core.domlist") == 0 && text(count, owner)[0] == '\0'
+                ? 4
+                : 0;
+    }
+    TAP_EQ(seen, 7);
+    hv_domain_destroy(domain);
+    TAP_OK(hv_core_get_lock_stats(machine.core, stats, STATS_MAX) < count);
+    machine_unmake(&machine);
+}
+
+/* Too little room is no harm: what fits is there, and the number is that of all. */
+static void test_little_room(void)
+{
+    struct machine machine;
+    size_t all;
+
+    TAP_OK(machine_make(&machine, 1));
+    all = hv_domain_get_stats(machine.domain, NULL, 0);
+    memset(stats, 0x5a, sizeof(stats));
+    TAP_EQ(hv_domain_get_stats(machine.domain, stats, 7), all);
+    TAP_EQ(((const char *)&stats[7])[0], 0x5a);
+    TAP_STR(stats[0].name, "state.state");
+    all = hv_core_get_lock_stats(machine.core, NULL, 0);
+    memset(stats, 0x5a, sizeof(stats));
+    TAP_EQ(hv_core_get_lock_stats(machine.core, stats, 1), all);
+    TAP_STR(stats[0].name, "lock.count");
+    TAP_EQ(((const char *)&stats[1])[0], 0x5a);
+    machine_unmake(&machine);
+}
+
 int main(int argc, char **argv)
 {
     static const struct tap_case cases[] = {
         {"domain.stats.page", test_page},
+        {"domain.stats.instructions", test_instructions},
+        {"domain.stats.worst-lock", test_worst_lock},
+        {"domain.stats.all-locks", test_all_locks},
+        {"domain.stats.little-room", test_little_room},
     };
 
     return tap_run(argc, argv, cases, HV_ARRAY_LEN(cases));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Building the flat list of a domain's statistics (docs/stats.md). Every source is a relaxed read
- * of a counter its owner writes: no core lock is taken.
+ * Building a flat list of statistics (docs/stats.md). Every source is a relaxed read of a counter
+ * that its owner writes: no core lock is taken.
  */
 #pragma once
 
