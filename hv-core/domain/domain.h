@@ -53,10 +53,11 @@ struct hv_domain {
     struct hv_ending ending;
 
     /* Atomic. */
-    _Atomic uint32_t state;   /* enum hv_domain_state */
-    _Atomic uint32_t active;  /* vCPUs inside their run loop; futex word */
-    _Atomic uint32_t changes; /* bumped with each change of state; futex word */
-    _Atomic uint64_t halted;  /* vCPUs that wait with interrupts off or for SIPI */
+    _Atomic uint32_t state;    /* enum hv_domain_state */
+    _Atomic uint32_t active;   /* vCPUs inside their run loop; futex word */
+    _Atomic uint32_t changes;  /* bumped with each change of state; futex word */
+    _Atomic uint64_t halted;   /* vCPUs that wait with interrupts off or for SIPI */
+    _Atomic uint64_t nmi_deaf; /* of those: in an NMI's handler, or waiting for SIPI */
 };
 
 /**

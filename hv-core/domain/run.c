@@ -85,15 +85,17 @@ static bool apply_startup(struct hv_vcpu *vcpu)
 }
 
 /*
- * All vCPUs said that they wait with interrupts off, which leaves INIT, SIPI and NMI, each of them
- * posted by one who had not said so yet. What was posted stands, or its taker has taken back his
- * word before he took it.
+ * All vCPUs said that they wait with interrupts off, which leaves INIT, SIPI and NMI: posted by a
+ * vCPU that had not said so yet, or by the platform. In this order: what the platform posts until it
+ * says that there will be nothing more is seen after; and what was posted stands, or its taker has
+ * taken back his word before he took it.
  */
 static bool nobody_hears(struct hv_domain *domain, uint64_t halted)
 {
     uint64_t all = UINT64_MAX >> (HV_MAX_VCPUS - domain->vcpus);
 
-    if (halted != all) {
+    if (halted != all ||
+        hv_platform_may_rouse(&domain->platform, all & ~hv_load_seq(&domain->nmi_deaf))) {
         return false;
     }
     for (unsigned i = 0; i < domain->vcpus; i++) {
@@ -104,14 +106,26 @@ static bool nobody_hears(struct hv_domain *domain, uint64_t halted)
     return hv_load_seq(&domain->halted) == all;
 }
 
-/*
- * True when the vCPU has nothing to do until somebody kicks it. When all of a domain's vCPUs wait
- * where no interrupt can reach them, nobody ever will, and the domain ends.
- */
-static bool idle(struct hv_vcpu *vcpu)
+/* The vCPU waits with interrupts off, or for a SIPI. True when none of the domain ever goes on. */
+static bool say_halted(struct hv_vcpu *vcpu)
 {
     struct hv_domain *domain = vcpu->domain;
     uint64_t bit = (uint64_t)1 << vcpu->index;
+
+    if (vcpu->cpu.activity == HV_ACTIVITY_WAIT_SIPI || vcpu->cpu.nmi_blocked) {
+        hv_or_seq(&domain->nmi_deaf, bit);
+    } else {
+        hv_and_seq(&domain->nmi_deaf, ~bit);
+    }
+    return nobody_hears(domain, hv_or_seq(&domain->halted, bit) | bit);
+}
+
+/*
+ * True when the vCPU has nothing to do until somebody kicks it. When all of a domain's vCPUs wait
+ * where nothing can reach them, nobody ever will, and the domain ends.
+ */
+static bool idle(struct hv_vcpu *vcpu)
+{
     bool deaf;
 
     if (vcpu->cpu.activity == HV_ACTIVITY_RUNNING ||
@@ -119,8 +133,8 @@ static bool idle(struct hv_vcpu *vcpu)
         return false;
     }
     deaf = vcpu->cpu.activity == HV_ACTIVITY_WAIT_SIPI || !(vcpu->cpu.rflags & HV_RFLAGS_IF);
-    if (deaf && nobody_hears(domain, hv_or_seq(&domain->halted, bit) | bit)) {
-        hv_domain_end(domain, HV_DOMAIN_END_HALTED, 0, vcpu->index,
+    if (deaf && say_halted(vcpu)) {
+        hv_domain_end(vcpu->domain, HV_DOMAIN_END_HALTED, 0, vcpu->index,
                       "every vCPU waits with interrupts off");
     }
     return true;

@@ -36,11 +36,11 @@ enum ioapic_entry {
 /* The two high-order words' bits that exist: the destination. */
 #define IOAPIC_ENTRY_ALL (UINT64_C(0xff) << 56 | IOAPIC_ENTRY_WRITABLE | IOAPIC_ENTRY_REMOTE_IRR)
 
-static void ioapic_send_locked(struct hv_ioapic *ioapic, unsigned pin) HV_REQUIRES(&ioapic->lock)
+static struct hv_interrupt ioapic_message(uint64_t entry)
 {
-    uint64_t entry = ioapic->entry[pin];
     uint32_t destination = (uint32_t)(entry >> IOAPIC_ENTRY_DESTINATION_SHIFT);
-    struct hv_interrupt interrupt = {
+
+    return (struct hv_interrupt){
         .destination = destination,
         .broadcast = destination == 0xff,
         .logical = entry & IOAPIC_ENTRY_LOGICAL,
@@ -48,6 +48,11 @@ static void ioapic_send_locked(struct hv_ioapic *ioapic, unsigned pin) HV_REQUIR
         .delivery = (uint8_t)hv_bits(entry, IOAPIC_ENTRY_DELIVERY_SHIFT, 3),
         .level = entry & IOAPIC_ENTRY_LEVEL,
     };
+}
+
+static void ioapic_send_locked(struct hv_ioapic *ioapic, unsigned pin) HV_REQUIRES(&ioapic->lock)
+{
+    struct hv_interrupt interrupt = ioapic_message(ioapic->entry[pin]);
 
     if (interrupt.delivery == HV_DELIVERY_STARTUP) {
         return; /* reserved here */
@@ -106,6 +111,19 @@ void hv_ioapic_set(struct hv_ioapic *ioapic, unsigned pin, bool high)
         ioapic_level_locked(ioapic, pin);
     }
     hv_lock_drop(&ioapic->lock);
+}
+
+bool hv_ioapic_message(struct hv_ioapic *ioapic, unsigned pin, struct hv_interrupt *interrupt_out)
+{
+    uint64_t entry = IOAPIC_ENTRY_MASKED;
+
+    if (pin < HV_IOAPIC_PINS) {
+        hv_lock_take(&ioapic->lock);
+        entry = ioapic->entry[pin];
+        hv_lock_drop(&ioapic->lock);
+    }
+    *interrupt_out = ioapic_message(entry);
+    return !(entry & IOAPIC_ENTRY_MASKED);
 }
 
 int hv_ioapic_vector(struct hv_ioapic *ioapic, unsigned pin)

@@ -52,6 +52,8 @@ void hv_ioapic_reset(struct hv_ioapic *ioapic);
 
 /** Drive @pin, below HV_IOAPIC_PINS (others are ignored). A device lock may be held. */
 void hv_ioapic_set(struct hv_ioapic *ioapic, unsigned pin, bool high);
+/** What @pin sends when it is raised; false: it is masked. */
+bool hv_ioapic_message(struct hv_ioapic *ioapic, unsigned pin, struct hv_interrupt *interrupt_out);
 /** The vector of @pin's messages, or -1: masked, or none that carries one. */
 int hv_ioapic_vector(struct hv_ioapic *ioapic, unsigned pin);
 /** A local APIC's EOI broadcast. */

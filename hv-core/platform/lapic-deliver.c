@@ -103,6 +103,29 @@ bool hv_lapics_send(struct hv_lapics *lapics, const struct hv_interrupt *interru
     return any;
 }
 
+/* INIT starts the bootstrap processor and sends the others to wait for a SIPI (SDM 3A 8.4.2). */
+bool lapic_rouses(const struct hv_lapic *lapic, enum hv_delivery delivery, uint64_t nmi_vcpus)
+{
+    if (delivery == HV_DELIVERY_INIT) {
+        return hv_load_relaxed(&lapic->base) & LAPIC_BASE_BSP;
+    }
+    return delivery == HV_DELIVERY_NMI && (nmi_vcpus & HV_BIT(lapic->index));
+}
+
+bool hv_lapics_rouses(const struct hv_lapics *lapics, const struct hv_interrupt *interrupt,
+                      uint64_t nmi_vcpus)
+{
+    for (unsigned i = 0; i < lapics->count; i++) {
+        const struct hv_lapic *lapic = &lapics->lapic[i];
+
+        if (lapic_matches(lapic, interrupt) &&
+            lapic_rouses(lapic, (enum hv_delivery)interrupt->delivery, nmi_vcpus)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void hv_lapics_msi(struct hv_lapics *lapics, uint64_t address, uint32_t data)
 {
     uint32_t destination = (uint32_t)(address >> LAPIC_MSI_DESTINATION_SHIFT) & 0xff;

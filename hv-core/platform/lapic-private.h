@@ -177,6 +177,8 @@ uint32_t lapic_x2apic_ldr(uint32_t id);
 
 /* lapic-deliver.c */
 
+/** As hv_lapics_rouses(), of an interrupt that is this one's. */
+bool lapic_rouses(const struct hv_lapic *lapic, enum hv_delivery delivery, uint64_t nmi_vcpus);
 /** Send what ICR holds. No lock held. */
 void lapic_send_icr(struct hv_lapic *lapic, uint64_t icr);
 

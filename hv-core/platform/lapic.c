@@ -199,6 +199,17 @@ void hv_lapic_set_lint0(struct hv_lapic *lapic, bool high)
     lapic_drop(lapic);
 }
 
+bool hv_lapic_lint0_rouses(struct hv_lapic *lapic, uint64_t nmi_vcpus)
+{
+    uint32_t lvt;
+
+    hv_lock_take(&lapic->lock);
+    lvt = lapic->lvt[HV_LAPIC_LVT_LINT0];
+    hv_lock_drop(&lapic->lock);
+    return lapic_enabled(lapic) && !(lvt & LAPIC_LVT_MASKED) &&
+           lapic_rouses(lapic, lapic_lvt_delivery(lvt), nmi_vcpus);
+}
+
 int hv_lapic_acknowledge(struct hv_lapic *lapic)
 {
     const struct hv_lapic_hooks *hooks = &lapic->set->hooks;

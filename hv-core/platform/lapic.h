@@ -153,6 +153,12 @@ void hv_lapic_init_signal(struct hv_lapic *lapic);
 
 /** Deliver to all that match. Returns whether any did. A lock of HV_RANK_IRQ_CHIP may be held. */
 bool hv_lapics_send(struct hv_lapics *lapics, const struct hv_interrupt *interrupt);
+/** Would @interrupt start a halted vCPU whose interrupts are off? An NMI does one of @nmi_vcpus (a
+ * bit each), INIT the bootstrap processor. No lock. */
+bool hv_lapics_rouses(const struct hv_lapics *lapics, const struct hv_interrupt *interrupt,
+                      uint64_t nmi_vcpus);
+/** The same of an edge at LINT0. No lock held. */
+bool hv_lapic_lint0_rouses(struct hv_lapic *lapic, uint64_t nmi_vcpus);
 /** A write of @data to @address, 0xfeexxxxx (SDM 3A 11.11). Others are ignored. */
 void hv_lapics_msi(struct hv_lapics *lapics, uint64_t address, uint32_t data);
 /** Raise a local interrupt source other than the timer, once (an edge). */

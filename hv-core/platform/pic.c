@@ -162,6 +162,18 @@ uint8_t hv_pic_vector(struct hv_pic *pic, unsigned irq)
     return vector;
 }
 
+bool hv_pic_masked(struct hv_pic *pic, unsigned irq)
+{
+    const struct hv_pic_chip *chip = &pic->chip[irq >> 3 & 1];
+    bool masked;
+
+    hv_lock_take(&pic->lock);
+    masked = (chip->imr & 1u << (irq & 7)) ||
+             (irq >= 8 && (pic->chip[PIC_MASTER].imr & 1u << PIC_CASCADE));
+    hv_lock_drop(&pic->lock);
+    return masked;
+}
+
 void hv_pic_set(struct hv_pic *pic, unsigned irq, bool high)
 {
     struct hv_pic_chip *chip = &pic->chip[irq >> 3 & 1];

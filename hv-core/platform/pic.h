@@ -85,6 +85,9 @@ void hv_pic_set(struct hv_pic *pic, unsigned irq, bool high);
 /** The vector that @irq is acknowledged with. */
 uint8_t hv_pic_vector(struct hv_pic *pic, unsigned irq);
 
+/** @irq raises no INTR: it is masked, or the chip it is on. */
+bool hv_pic_masked(struct hv_pic *pic, unsigned irq);
+
 /**
  * The processor's acknowledge cycle: the vector of the most urgent request, which goes in service;
  * vector 7 of the chip that has withdrawn its request meanwhile (data sheet, "Interrupt sequence").

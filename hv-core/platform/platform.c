@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The devices of a machine: making, wiring, resetting. */
-#include "platform/platform.h"
+#include "platform/platform-private.h"
 
 #include <string.h>
 
 #include "cpu/walk.h"
 
-#define PLATFORM_IRQ_TIMER 0u
-#define PLATFORM_IRQ_RTC   8u
 #define PLATFORM_IRQ_KEYS  1u
 #define PLATFORM_IRQ_MOUSE 12u
-/* ISA interrupt 0 is at pin 2 of the I/O APIC; the MADT says so. */
-#define PLATFORM_TIMER_PIN 2u
 
 void hv_platform_fill_layout(struct hv_platform_layout *layout, unsigned vcpus)
 {
@@ -34,7 +30,7 @@ void hv_platform_fill_layout(struct hv_platform_layout *layout, unsigned vcpus)
 static void platform_set_isa(struct hv_platform *platform, unsigned irq, bool high)
 {
     hv_pic_set(&platform->pic, irq, high);
-    hv_ioapic_set(&platform->ioapic, irq == PLATFORM_IRQ_TIMER ? PLATFORM_TIMER_PIN : irq, high);
+    hv_ioapic_set(&platform->ioapic, platform_pin(irq), high);
 }
 
 void hv_platform_set_gsi(struct hv_platform *platform, unsigned gsi, bool high)
@@ -356,9 +352,7 @@ void hv_platform_init_cpu(struct hv_platform *platform, unsigned vcpu)
 /* Is @vector what global system interrupt @gsi comes as? */
 static bool platform_carries(struct hv_platform *platform, unsigned gsi, int vector)
 {
-    unsigned pin = gsi == PLATFORM_IRQ_TIMER ? PLATFORM_TIMER_PIN : gsi;
-
-    return hv_ioapic_vector(&platform->ioapic, pin) == vector ||
+    return hv_ioapic_vector(&platform->ioapic, platform_pin(gsi)) == vector ||
            (gsi < HV_PIC_PINS && hv_pic_vector(&platform->pic, gsi) == vector);
 }
 

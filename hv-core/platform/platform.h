@@ -135,6 +135,13 @@ static inline bool hv_platform_interrupt_pending(const struct hv_platform *platf
 /** Take it: its vector, or -1 when it has gone. */
 int hv_platform_interrupt_acknowledge(struct hv_platform *platform, unsigned vcpu);
 
+/**
+ * All vCPUs wait with interrupts off, those of @nmi_vcpus (a bit each) not for an NMI's handler to end
+ * nor for a SIPI: may the machine start one of them, by itself or because somebody outside acts on
+ * its serial port or power button? False: what is not posted yet never comes. No lock held.
+ */
+bool hv_platform_may_rouse(struct hv_platform *platform, uint64_t nmi_vcpus);
+
 uint64_t hv_platform_cr8_read(struct hv_platform *platform, unsigned vcpu);
 void hv_platform_cr8_write(struct hv_platform *platform, unsigned vcpu, uint64_t value);
 /** IA32_APIC_BASE, IA32_TSC_DEADLINE, x2APIC. 0; HV_FAULTED for #GP; -ENOENT for other MSRs. */

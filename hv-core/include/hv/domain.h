@@ -87,7 +87,7 @@ enum hv_domain_end {
     HV_DOMAIN_END_TRIPLE_FAULT,
     HV_DOMAIN_END_DEBUG_EXIT, /* isa-debug-exit: code holds the value written */
     HV_DOMAIN_END_CRASH,      /* hv_domain_crash(): reason says why */
-    HV_DOMAIN_END_HALTED,     /* every vCPU halted with interrupts off */
+    HV_DOMAIN_END_HALTED,     /* every vCPU halted with interrupts off, and no NMI can come */
     HV_DOMAIN_END_NO_MEMORY,  /* paused: the host has no memory for a page */
 };
 

@@ -70,6 +70,42 @@ void machine_unmake(struct machine *machine)
     hv_core_destroy(machine->core);
 }
 
+struct HV_PACKED tables {
+    uint16_t gdt_limit;
+    uint32_t gdt_base;
+    uint16_t reserved;
+    uint16_t idt_limit;
+    uint32_t idt_base;
+    uint16_t reserved2;
+    uint64_t gdt[3];
+    uint64_t idt[0x41];
+};
+
+/* A 32-bit interrupt gate to @offset in selector 8 (SDM 3A 6.11). */
+static uint64_t gate(uint64_t offset)
+{
+    return (offset & 0xffff) | UINT64_C(8) << 16 | UINT64_C(0x8e00) << 32 | (offset >> 16) << 48;
+}
+
+bool machine_put_tables(struct machine *machine, const struct machine_gate *gates, unsigned count)
+{
+    struct tables tables = {
+        .gdt_limit = sizeof(tables.gdt) - 1,
+        .gdt_base = MACHINE_TABLES + offsetof(struct tables, gdt),
+        .idt_limit = sizeof(tables.idt) - 1,
+        .idt_base = MACHINE_TABLES + offsetof(struct tables, idt),
+        /* Flat code and data (SDM 3A 3.4.5). */
+        .gdt = {0, UINT64_C(0x00cf9b000000ffff), UINT64_C(0x00cf93000000ffff)},
+    };
+
+    for (unsigned i = 0; i < count; i++) {
+        tables.idt[gates[i].vector] = gate(MACHINE_CODE + gates[i].offset);
+    }
+    return good(hv_guest_copy(machine->domain, (hv_gpa){MACHINE_TABLES}, &tables, sizeof(tables),
+                              HV_COPY_TO_GUEST),
+                "hv_guest_copy");
+}
+
 bool machine_load(struct machine *machine, const void *code, size_t bytes)
 {
     const struct hv_boot_state boot = {.rip = MACHINE_CODE, .rsp = MACHINE_CODE};

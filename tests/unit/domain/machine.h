@@ -7,8 +7,9 @@
 
 #include <hv/domain.h>
 
-#define MACHINE_BYTES (16 * HV_MIB)
-#define MACHINE_CODE  HV_MIB
+#define MACHINE_BYTES  (16 * HV_MIB)
+#define MACHINE_CODE   HV_MIB
+#define MACHINE_TABLES 0x101000u
 
 struct machine {
     struct hv_core *core;
@@ -24,6 +25,18 @@ bool machine_make_with(struct machine *machine, unsigned vcpus, unsigned flags);
 /** The same, all on one worker. */
 bool machine_make_on_one(struct machine *machine, unsigned vcpus);
 void machine_unmake(struct machine *machine);
+
+/* A 32-bit interrupt gate to MACHINE_CODE + offset. */
+struct machine_gate {
+    uint8_t vector; /* at most 0x40 */
+    uint32_t offset;
+};
+
+/**
+ * Flat segments, and an IDT with @gates, which the guest loads by lgdt MACHINE_TABLES and lidt
+ * MACHINE_TABLES + 8.
+ */
+bool machine_put_tables(struct machine *machine, const struct machine_gate *gates, unsigned count);
 
 /** Put @code at the entry point and set the boot registers. */
 bool machine_load(struct machine *machine, const void *code, size_t bytes);

@@ -9,9 +9,6 @@
 
 #include "lib/tap.h"
 
-#include <string.h>
-
-#define TABLES 0x101000u /* GDTR, IDTR, GDT, IDT */
 #define VECTOR 0x40u
 #define IRQ_AT 0x7cu /* the handlers' offsets in the code */
 #define NMI_AT 0x8du
@@ -52,43 +49,14 @@ static const uint8_t code_events[] = {
     0xcf,                                                       /* iret */
 };
 
-struct HV_PACKED tables {
-    uint16_t gdt_limit;
-    uint32_t gdt_base;
-    uint16_t reserved;
-    uint16_t idt_limit;
-    uint32_t idt_base;
-    uint16_t reserved2;
-    uint64_t gdt[3];
-    uint64_t idt[VECTOR + 1];
-};
-
-/* A 32-bit interrupt gate to @offset in selector 8 (SDM 3A 6.11). */
-static uint64_t gate(uint32_t offset)
-{
-    return (offset & 0xffff) | UINT64_C(8) << 16 | UINT64_C(0x8e00) << 32 |
-           (uint64_t)(offset >> 16) << 48;
-}
-
 static void take_events(unsigned flags)
 {
-    struct tables tables = {
-        .gdt_limit = sizeof(tables.gdt) - 1,
-        .gdt_base = TABLES + offsetof(struct tables, gdt),
-        .idt_limit = sizeof(tables.idt) - 1,
-        .idt_base = TABLES + offsetof(struct tables, idt),
-        /* Flat code and data (SDM 3A 3.4.5). */
-        .gdt = {0, UINT64_C(0x00cf9b000000ffff), UINT64_C(0x00cf93000000ffff)},
-    };
+    const struct machine_gate gates[] = {{2, NMI_AT}, {VECTOR, IRQ_AT}};
     struct hv_domain_status status;
     struct machine machine;
 
-    tables.idt[2] = gate(MACHINE_CODE + NMI_AT);
-    tables.idt[VECTOR] = gate(MACHINE_CODE + IRQ_AT);
     TAP_OK(machine_make_with(&machine, 1, flags));
-    TAP_EQ(
-        hv_guest_copy(machine.domain, (hv_gpa){TABLES}, &tables, sizeof(tables), HV_COPY_TO_GUEST),
-        0);
+    TAP_OK(machine_put_tables(&machine, gates, HV_ARRAY_LEN(gates)));
     TAP_OK(machine_run(&machine, code_events, sizeof(code_events), &status));
     TAP_EQ(status.end, HV_DOMAIN_END_DEBUG_EXIT);
     TAP_EQ(status.code, 7);

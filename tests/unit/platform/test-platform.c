@@ -253,6 +253,98 @@ static void test_halt(void)
     }
 }
 
+#define ALL_VCPUS ((1u << RIG_VCPUS) - 1)
+
+static void start_pit(struct rig *rig)
+{
+    rig_outb(rig, 0x43, 0x34);
+    rig_outb(rig, 0x40, 0xa9);
+    rig_outb(rig, 0x40, 0x04);
+}
+
+/* Through the I/O APIC: mode, destination and mask decide, then whether anything raises the pin. */
+static void test_rouse_pins(void)
+{
+    static const struct {
+        unsigned pin;
+        uint64_t entry;
+        uint64_t nmi_vcpus;
+        bool timer; /* without it the PIT stands still */
+        bool rouses;
+    } rows[] = {
+        {2, 0x400, ALL_VCPUS, true, true},
+        {2, 0x400, ALL_VCPUS, false, false},
+        {2, 0x10400, ALL_VCPUS, true, false}, /* masked */
+        {2, 0x055, ALL_VCPUS, true, false},   /* fixed */
+        {2, 0x155, ALL_VCPUS, true, false},   /* lowest priority */
+        {2, 0x200, ALL_VCPUS, true, false},   /* SMI: there is no SMM */
+        {2, 0x700, ALL_VCPUS, true, false},   /* ExtINT */
+        {2, 0x400 | UINT64_C(1) << 56, ALL_VCPUS, true, true},
+        {2, 0x400 | UINT64_C(1) << 56, 1, true, false}, /* it takes none */
+        {2, 0x400 | UINT64_C(9) << 56, ALL_VCPUS, true, false},
+        {2, 0x400 | UINT64_C(0xff) << 56, 8, true, true},
+        {2, 0x500, 0, true, true}, /* INIT to the bootstrap processor */
+        {2, 0x500 | UINT64_C(1) << 56, ALL_VCPUS, true, false},
+        {0, 0x400, ALL_VCPUS, true, false},  /* the PIT is at pin 2 */
+        {8, 0x400, ALL_VCPUS, true, false},  /* the RTC's */
+        {4, 0x400, ALL_VCPUS, false, true},  /* serial input */
+        {9, 0x400, ALL_VCPUS, false, true},  /* the power button */
+        {12, 0x400, ALL_VCPUS, true, false}, /* nobody's */
+    };
+
+    for (size_t i = 0; i < HV_ARRAY_LEN(rows); i++) {
+        struct rig *rig = rig_new();
+
+        if (rows[i].timer) {
+            start_pit(rig);
+        }
+        rig_ioapic_write(rig, rows[i].pin, rows[i].entry);
+        if (hv_platform_may_rouse(&rig->platform, rows[i].nmi_vcpus) != rows[i].rouses) {
+            tap_fail(__FILE__, __LINE__, "row %zu", i);
+        }
+    }
+}
+
+/* Through the 8259A and LINT0, and by the other timers. */
+static void test_rouse_others(void)
+{
+    struct rig *rig = rig_new();
+
+    start_pit(rig);
+    rig_apic_enable(rig, 0);
+    rig_outb(rig, 0x21, 0xfe);
+    TAP_OK(!hv_platform_may_rouse(&rig->platform, ALL_VCPUS)); /* LINT0 is ExtINT */
+    rig_apic_write(rig, 0, 0x350, 0x400);
+    TAP_OK(hv_platform_may_rouse(&rig->platform, ALL_VCPUS));
+    TAP_OK(!hv_platform_may_rouse(&rig->platform, ALL_VCPUS & ~1u));
+    rig_outb(rig, 0x21, 0xff);
+    TAP_OK(!hv_platform_may_rouse(&rig->platform, ALL_VCPUS));
+    rig_outb(rig, 0x70, 0x0b);
+    rig_outb(rig, 0x71, 0x42);
+    rig_outb(rig, 0xa1, 0xfe);
+    TAP_OK(!hv_platform_may_rouse(&rig->platform, ALL_VCPUS)); /* the slave itself is masked */
+    rig_outb(rig, 0x21, 0xfb);
+    TAP_OK(hv_platform_may_rouse(&rig->platform, ALL_VCPUS));
+    rig_outb(rig, 0x70, 0x0b);
+    rig_outb(rig, 0x71, 0x02);
+    TAP_OK(!hv_platform_may_rouse(&rig->platform, ALL_VCPUS));
+
+    rig = rig_new();
+    rig_ioapic_write(rig, 21, 0x400);
+    rig_mmio_write(rig, HV_HPET_BASE + 0x140, 8, 0x4 | 21 << 9);
+    rig_mmio_write(rig, HV_HPET_BASE + 0x148, 8, 100000);
+    TAP_OK(!hv_platform_may_rouse(&rig->platform, ALL_VCPUS));
+    rig_mmio_write(rig, HV_HPET_BASE + 0x10, 8, 1);
+    TAP_OK(hv_platform_may_rouse(&rig->platform, ALL_VCPUS));
+
+    /* A local APIC's timer is a maskable interrupt whatever its entry says. */
+    rig = rig_new();
+    rig_apic_enable(rig, 0);
+    rig_apic_write(rig, 0, 0x320, 0x20400);
+    rig_apic_write(rig, 0, 0x380, 100000);
+    TAP_OK(!hv_platform_may_rouse(&rig->platform, ALL_VCPUS));
+}
+
 /* A guest that does anything at all, at ports and addresses where devices are. */
 static void act(struct rig *rig, unsigned vcpu)
 {
@@ -427,6 +519,8 @@ int main(int argc, char **argv)
         {"platform.platform.wiring", test_wiring},
         {"platform.platform.reset", test_reset},
         {"platform.platform.halt", test_halt},
+        {"platform.platform.rouse-pins", test_rouse_pins},
+        {"platform.platform.rouse-others", test_rouse_others},
         {"platform.platform.record", test_record},
         {"platform.platform.refused", test_refused},
         {"platform.platform.hostile-record", test_hostile_record},
