@@ -27,6 +27,7 @@ struct hv_worker {
     _Atomic uint32_t turns;
     /* The worker's own. */
     struct hv_worker_counters counters;
+    struct hv_sched_entity *running; /* in `run`, else NULL */
     struct hv_timer_queue timers;
     /* Set at creation. */
     struct hv_sched *sched;

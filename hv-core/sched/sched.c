@@ -96,7 +96,7 @@ void hv_sched_entity_init(struct hv_sched *sched, struct hv_sched_entity *entity
     entity->state = HV_SCHED_STATE_BLOCKED;
     entity->wake_pending = false;
     entity->put_off = false;
-    entity->retiring = false;
+    hv_store_relaxed(&entity->retiring, false);
     entity->since = hv_clock_now(sched->clock);
     entity->counters = (struct hv_sched_counters){0};
     hv_store_release(&entity->worker, &sched->workers[index % sched->count]);
@@ -257,7 +257,7 @@ void hv_worker_put_back(struct hv_worker *worker, struct hv_sched_entity *entity
 
     HV_RACE("sched.put-back");
     hv_lock_take(&worker->lock);
-    if (entity->retiring) {
+    if (hv_load_relaxed(&entity->retiring)) {
         change_state(entity, HV_SCHED_STATE_RETIRED, now);
         hv_add_seq(&worker->turns, 1);
         wake_retirers = worker->retirers > 0;
@@ -280,7 +280,8 @@ HV_NO_TSA static void await_turn_locked(struct hv_worker *home, struct hv_sched_
     uint32_t since = hv_load_seq(&home->turns);
 
     HV_ASSERT(home->thread_id != hv_thread_id());
-    entity->retiring = true;
+    /* Pairs with hv_sched_slice_over(): the flag stands before the bell rings. */
+    hv_store_seq(&entity->retiring, true);
     hv_doorbell_ring(entity->bell, HV_REQUEST_STOP);
     home->retirers++;
     hv_lock_drop(&home->lock);
@@ -311,7 +312,8 @@ HV_NO_TSA void hv_sched_retire(struct hv_sched_entity *entity)
 
 bool hv_sched_slice_over(const struct hv_worker *worker, hv_ns slice_end)
 {
-    return !hv_ns_before(hv_clock_now(worker->sched->clock), slice_end);
+    return hv_load_seq(&worker->running->retiring) ||
+           !hv_ns_before(hv_clock_now(worker->sched->clock), slice_end);
 }
 
 unsigned hv_sched_home(const struct hv_sched_entity *entity)

@@ -66,16 +66,17 @@ struct hv_sched_entity {
     /* Set at creation, before hv_sched_entity_init(). */
     enum hv_sched_verdict (*run)(void *context, struct hv_worker *worker, hv_ns slice_end);
     void *context;
-    struct hv_doorbell *bell; /* rung with STOP to end a slice early */
+    struct hv_doorbell *bell; /* rung with STOP when hv_sched_slice_over() comes true early */
     uint32_t label;           /* for statistics: its domain's id */
     /* Guarded by the lock of the run queue it belongs to. */
     struct hv_list link;
     _Atomic(struct hv_worker *) worker; /* home queue */
     enum hv_sched_state state;
     bool wake_pending;
-    bool put_off;  /* ready, because its slice ended */
-    bool retiring; /* somebody waits for the slice to end */
-    hv_ns since;   /* of the present state */
+    bool put_off; /* ready, because its slice ended */
+    /* Atomic: somebody waits for the slice to end. Written under the lock, and read by `run`. */
+    _Atomic bool retiring;
+    hv_ns since; /* of the present state */
     struct hv_sched_counters counters;
 };
 
@@ -119,10 +120,10 @@ void hv_sched_wake(struct hv_sched_entity *entity);
 /** Take it out for good; waits while it runs. No lock of rank >= DEVICE held. */
 void hv_sched_retire(struct hv_sched_entity *entity);
 
-/** True when the slice that ends at @slice_end is over. */
-bool hv_sched_slice_over(const struct hv_worker *worker, hv_ns slice_end);
-
 /* ---- for the run loop, on the worker's thread, inside `run` ---- */
+
+/** True when the slice is over: @slice_end has come, or somebody wants the entity to retire. */
+bool hv_sched_slice_over(const struct hv_worker *worker, hv_ns slice_end);
 
 /** The reader of hv_sched_qsbr() that this worker is: online in `run`, offline in an engine. */
 struct hv_qsbr_thread *hv_worker_reader(struct hv_worker *worker);

@@ -38,7 +38,9 @@ static bool run_slice(struct hv_worker *worker)
     }
     start = hv_clock_now(worker->sched->clock);
     hv_store_relaxed(&worker->counters.running, entity->label);
+    worker->running = entity;
     verdict = entity->run(entity->context, worker, hv_ns_add(start, HV_SCHED_SLICE_NS));
+    worker->running = NULL;
     hv_store_relaxed(&worker->counters.running, 0);
     hv_count(&worker->counters.switches, 1);
     hv_count(&worker->counters.busy_ns, hv_clock_now(worker->sched->clock).v - start.v);

@@ -30,7 +30,7 @@ enum hv_doorbell_mode {
 enum hv_doorbell_request {
     HV_REQUEST_FLUSH = 1u << 0,     /* flush the TLB (mem/tlb-holder.h) */
     HV_REQUEST_EVENT = 1u << 1,     /* an interrupt may be deliverable, or a timer is due */
-    HV_REQUEST_STOP = 1u << 2,      /* pause, destroy, or give the pCPU to another vCPU */
+    HV_REQUEST_STOP = 1u << 2,      /* leave the engine, and look whether and how to go on */
     HV_REQUEST_EPOCH = 1u << 3,     /* adopt the domain's dirty epoch (decisions D5) */
     HV_REQUEST_CODE = 1u << 4,      /* acknowledge freed block memory (decisions D4) */
     HV_REQUEST_TIMER = 1u << 5,     /* the queue's earliest deadline moved */

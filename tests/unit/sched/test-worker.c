@@ -129,10 +129,9 @@ static enum hv_sched_verdict guest_run(void *context, struct hv_worker *worker, 
 
     hv_add_seq(&guest->slices, 1);
     for (;;) {
-        uint32_t requests = hv_doorbell_take(&guest->bell);
-
+        (void)hv_doorbell_take(&guest->bell);
         hv_worker_run_timers(worker);
-        if ((requests & HV_REQUEST_STOP) != 0 || hv_sched_slice_over(worker, slice_end)) {
+        if (hv_sched_slice_over(worker, slice_end)) {
             return HV_SCHED_YIELD;
         }
         guest_main_loop(guest, worker, slice_end);
