@@ -11,7 +11,7 @@
 #include "sync/race.h"
 
 struct slot {
-    HV_ALIGNED(HV_CACHE_LINE) struct hv_lock lock; /* HV_RANK_LEAF */
+    HV_ALIGNED(HV_CACHE_LINE) struct hv_lock lock; /* HV_RANK_DOORBELL */
     /* Guarded by &lock. */
     struct hv_doorbell *bell;
     hv_ns when; /* HV_NS_NEVER once rung */
@@ -97,7 +97,7 @@ int hv_deadline_create(unsigned slots, const struct hv_clock *clock,
     deadline->clock = clock;
     deadline->count = slots;
     for (unsigned i = 0; i < slots; i++) {
-        hv_lock_init(&deadline->slots[i].lock, HV_RANK_LEAF, "deadline.slot", i);
+        hv_lock_init(&deadline->slots[i].lock, HV_RANK_DOORBELL, "deadline.slot", i);
         deadline->slots[i].when = HV_NS_NEVER;
     }
     error = hv_thread_start(&deadline->thread, "hv-deadline", deadline_main, deadline);

@@ -31,7 +31,7 @@ void hv_deadline_set(struct hv_deadline *deadline, unsigned slot, struct hv_door
 /** Forget the slot's bell; it is not being rung any more when this returns. */
 void hv_deadline_clear(struct hv_deadline *deadline, unsigned slot);
 
-/** Ring the slot's bell now, if it has one. Takes a lock of HV_RANK_LEAF. */
+/** Ring the slot's bell now, if it has one. Any thread, any lock: a worker's bell comes to this. */
 void hv_deadline_kick(struct hv_deadline *deadline, unsigned slot);
 
 /** A simulated clock was advanced. */

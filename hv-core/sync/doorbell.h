@@ -45,7 +45,9 @@ struct HV_ALIGNED(HV_CACHE_LINE) hv_doorbell {
     /* Futex word of threads that wait for a request to be served or the mode to change. */
     _Atomic uint32_t acknowledged;
     _Atomic uint32_t waiters;
-    /* Set at creation, may be NULL: forces a thread out of the host kernel (KVM_RUN). */
+    /* Set at creation, may be NULL: called on the ringer's thread when the owner is IN_GUEST, to
+     * force it out of the host kernel (KVM_RUN), or to pass the ring on to a bell whose own takes
+     * no lock. It never blocks, and takes no lock but one of HV_RANK_DOORBELL. */
     void (*interrupt)(void *context);
     void *interrupt_context;
 };

@@ -31,5 +31,6 @@ enum hv_rank {
     HV_RANK_HEAP = 60,       /* one shard of the heap */
     HV_RANK_CODE = 65,       /* one domain's blocks, and thunks: insertion and removal */
     HV_RANK_RUNQUEUE = 70,   /* one pCPU's run queue; two by ascending index */
-    HV_RANK_LEAF = 90,       /* registries and trace rings: nothing is taken under them */
+    HV_RANK_LEAF = 90,       /* registries and trace rings: nothing but the next under them */
+    HV_RANK_DOORBELL = 95,   /* taken inside a ring, which any lock allows */
 };

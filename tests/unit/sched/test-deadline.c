@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "lib/threads.h"
+#include "sync/lock.h"
 #include "sync/race.h"
 
 #define SLOTS 3
@@ -79,6 +80,22 @@ static void test_kick(void)
     end();
 }
 
+/* A worker's doorbell passes its ring on to here: any lock may be held then. */
+static void test_kick_under_leaf(void)
+{
+    struct hv_lock leaf;
+
+    TAP_OK(start(&sim));
+    hv_lock_init(&leaf, HV_RANK_LEAF, "test.leaf", 0);
+    hv_deadline_set(deadline, 0, &bells[0], HV_NS_NEVER);
+    hv_lock_take(&leaf);
+    hv_deadline_kick(deadline, 0);
+    hv_lock_drop(&leaf);
+    TAP_OK(rung(0));
+    hv_lock_finish(&leaf);
+    end();
+}
+
 static void test_clear(void)
 {
     TAP_OK(start(&sim));
@@ -149,11 +166,12 @@ int main(int argc, char **argv)
         {"sched.deadline.due", test_due},
         {"sched.deadline.past", test_past},
         {"sched.deadline.kick", test_kick},
+        {"sched.deadline.kick-under-leaf", test_kick_under_leaf},
         {"sched.deadline.clear", test_clear},
         {"sched.deadline.earlier", test_earlier},
         {"sched.deadline.no-memory", test_no_memory},
         /* By script. */
         {"sched.deadline.set-late", test_set_late},
     };
-    return tap_run(argc, argv, cases, HV_CONFIG_RACE_POINTS ? HV_ARRAY_LEN(cases) : 6);
+    return tap_run(argc, argv, cases, HV_CONFIG_RACE_POINTS ? HV_ARRAY_LEN(cases) : 7);
 }
