@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 static struct {
+    const char *name;
     bool failed;
     const char *skip_reason;
     uint64_t rng;
@@ -54,6 +55,11 @@ void tap_skip(const char *reason)
 bool tap_failed(void)
 {
     return tap.failed;
+}
+
+const char *tap_name(void)
+{
+    return tap.name;
 }
 
 uint64_t tap_rng(void)
@@ -132,6 +138,7 @@ static void start_rng(void)
 
 static bool run_case(size_t number, const struct tap_case *one)
 {
+    tap.name = one->name;
     tap.failed = false;
     tap.skip_reason = NULL;
     one->run();

@@ -47,6 +47,9 @@ void tap_note(const char *format, ...) HV_PRINTF(1, 2);
 /** True when the running case has failed already. */
 bool tap_failed(void);
 
+/** The running case's name: for tables of cases that one function serves. */
+const char *tap_name(void);
+
 /** Next value of the test's random sequence (xorshift64*), the same for the same seed. */
 uint64_t tap_rng(void);
 
