@@ -134,25 +134,38 @@ static int probe(const struct hv_access *access, const struct hv_stack *stack, u
     return access->ops->probe_write(access->context, gva, bytes, stack->as, fault_out);
 }
 
-/* Check the frame: at once where it lies in one piece, else (a pointer that wraps) by values. */
+/* Check the frame value by value, as it will be pushed. */
+static int probe_values(const struct hv_access *access, const struct hv_stack *stack, unsigned unit,
+                        unsigned count, struct hv_fault *fault_out)
+{
+    int result = 0;
+
+    for (unsigned i = 1; !result && i <= count; i++) {
+        result = probe(access, stack, (stack->pointer - (uint64_t)unit * i) & stack->mask, unit,
+                       fault_out);
+    }
+    return result;
+}
+
+/* Check the frame: at once where it lies in one piece, else (a pointer that wraps) by values. When it
+ * cannot be pushed, the fault is that of the first value that finds no place. */
 static int probe_frame(const struct hv_access *access, const struct hv_stack *stack, unsigned unit,
                        unsigned count, struct hv_fault *fault_out)
 {
     unsigned bytes = unit * count;
     uint64_t bottom = (stack->pointer - bytes) & stack->mask;
+    int result;
 
-    if (bottom <= stack->mask - (bytes - 1)) {
-        return probe(access, stack, bottom, bytes, fault_out);
+    if (bottom > stack->mask - (bytes - 1)) {
+        return probe_values(access, stack, unit, count, fault_out);
     }
-    for (unsigned i = 1; i <= count; i++) {
-        int result = probe(access, stack, (stack->pointer - (uint64_t)unit * i) & stack->mask, unit,
-                           fault_out);
+    result = probe(access, stack, bottom, bytes, fault_out);
+    if (result == HV_FAULTED) {
+        int first = probe_values(access, stack, unit, count, fault_out);
 
-        if (result) {
-            return result;
-        }
+        result = first ? first : result;
     }
-    return 0;
+    return result;
 }
 
 int hv_stack_push_frame(const struct hv_access *access, struct hv_stack *stack, unsigned unit,

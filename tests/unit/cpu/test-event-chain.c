@@ -44,8 +44,7 @@ static void test_double_fault_table(void)
         TAP_EQ(stack_at(0, 8), error);
         TAP_EQ(stack_at(1, 8), 0x8000);
         TAP_EQ(stack_at(2, 8), CODE64_3 | 3);
-        TAP_EQ(cpu.cr2, rows[i].page_fault ? STACK0 - 40u - (first != UD && first != DE ? 8u : 0u)
-                                           : (first == PF ? 0x5000u : 0u));
+        TAP_EQ(cpu.cr2, rows[i].page_fault ? STACK0 - 8u : (first == PF ? 0x5000u : 0u));
     }
 }
 
