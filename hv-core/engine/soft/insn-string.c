@@ -385,6 +385,7 @@ static inline int run(struct hv_engine_vcpu *vcpu, const struct soft_call *call,
     bool many = kind == STRING_RUNS && !(s.cpu->rflags & HV_RFLAGS_TF);
     bool compares = kind == STRING_COMPARES && s.repeated;
     bool until = call->insn.flags & SOFT_INSN_REPNE;
+    uint16_t arith = vcpu->cpu->arith;
 
     for (uint64_t count = count_of(&s); count > 0; count -= s.step) {
         int rc;
@@ -395,6 +396,9 @@ static inline int run(struct hv_engine_vcpu *vcpu, const struct soft_call *call,
         s.step = many ? count : 1;
         rc = step(&s);
         if (rc) {
+            /* A comparison that faults leaves the flags it found, whatever it compared before (SDM 2,
+             * REP). */
+            s.cpu->arith = rc == HV_FAULTED ? arith : s.cpu->arith;
             return rc;
         }
         count_down(&s, s.step);
