@@ -370,6 +370,16 @@ static int outs_one(struct string *s)
     return rc;
 }
 
+/*
+ * Leave in the middle. RF says so to whoever interrupts: it stands in the frames of all iterations
+ * but the last, and keeps an instruction breakpoint from being met again (SDM 3B 17.3.1.1).
+ */
+static int leave_unfinished(const struct string *s)
+{
+    s->cpu->rflags |= HV_RFLAGS_RF;
+    return SOFT_RESULT_LOOKUP;
+}
+
 /* ---- Repetition ------------------------------------------------------------------------------- */
 
 enum string_kind {
@@ -391,7 +401,7 @@ static inline int run(struct hv_engine_vcpu *vcpu, const struct soft_call *call,
         int rc;
 
         if (s.work && must_pause(&s)) {
-            return SOFT_RESULT_LOOKUP;
+            return leave_unfinished(&s);
         }
         s.step = many ? count : 1;
         rc = step(&s);

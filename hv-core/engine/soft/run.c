@@ -387,11 +387,14 @@ static enum verdict step(struct hv_engine_vcpu *vcpu, struct hv_exit *exit)
     if (hit) {
         return settle_fault(vcpu, raise_debug(vcpu, hit), exit);
     }
+    /* RF counts for one instruction; one that sets it (IRET, a repeat) does so for the next. */
+    cpu->rflags &= ~resume;
     cpu->sti_shadow = false;
     cpu->mov_ss_shadow = false;
     rc = run_step(vcpu);
     if (!is_complete(vcpu, rc)) {
         if (rc != SOFT_RESULT_FAULT) {
+            cpu->rflags |= resume;
             cpu->sti_shadow = sti_shadow;
             cpu->mov_ss_shadow = mov_ss_shadow;
         }
@@ -403,10 +406,6 @@ static enum verdict step(struct hv_engine_vcpu *vcpu, struct hv_exit *exit)
     soft_insn_done(vcpu);
     if (rc == SOFT_RESULT_STOP) {
         return settle(vcpu, rc, exit);
-    }
-    /* An instruction that leaves may have set RF anew (IRET): then it counts for the next one. */
-    if (rc != SOFT_RESULT_LEAVE) {
-        cpu->rflags &= ~resume;
     }
     soft_jump_refresh(vcpu);
     note_trap(vcpu, stepping);
