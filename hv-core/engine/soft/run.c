@@ -254,7 +254,7 @@ static enum verdict settle(struct hv_engine_vcpu *vcpu, int rc, struct hv_exit *
     case SOFT_RESULT_LEAVE:
         soft_insn_done(vcpu);
         soft_jump_refresh(vcpu);
-        if ((cpu->rflags & HV_RFLAGS_IF) || cpu->nmi_pending ||
+        if ((cpu->rflags & HV_RFLAGS_IF) || cpu->nmi_pending || vcpu->trap ||
             cpu->activity != HV_ACTIVITY_RUNNING) {
             return deliver_events(vcpu, exit);
         }
@@ -351,8 +351,8 @@ static int run_step(struct hv_engine_vcpu *vcpu)
 }
 
 /* After an instruction: #DB for the step and for data breakpoints, in one. The single-step trap is
- * that of TF as it was before the instruction; MOV SS holds both off, and an event that the
- * instruction delivered cancels the former (SDM 3B 17.3.1.4). */
+ * that of TF as it was before the instruction; MOV SS holds both off, and an instruction that has
+ * delivered an event, or says by itself what follows, cancels the former (SDM 3B 17.3.1.4). */
 static void note_trap(struct hv_engine_vcpu *vcpu, bool stepping)
 {
     struct hv_cpu *cpu = vcpu->cpu;
@@ -365,7 +365,7 @@ static void note_trap(struct hv_engine_vcpu *vcpu, bool stepping)
         return;
     }
     vcpu->watch_hits = 0;
-    vcpu->trap = dr6;
+    vcpu->trap |= dr6;
     cpu->activity = HV_ACTIVITY_RUNNING;
 }
 

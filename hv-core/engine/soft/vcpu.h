@@ -111,7 +111,7 @@ struct hv_engine_vcpu {
     uint32_t key;       /* enum soft_key: the present mode */
     uint32_t pauses;    /* since the last burst or exit */
     bool leave_block;   /* a store hit the domain's code: the running block may be stale */
-    bool no_trap;       /* single-stepping: the instruction itself delivered an event */
+    bool no_trap;       /* single-stepping: the instruction itself settled whether one follows */
     uint8_t watch_hits; /* data breakpoints met and not yet reported: DR6 bits 3:0 */
     uint64_t trap;      /* DR6 bits of a #DB behind the last instruction, to be delivered next */
 
