@@ -145,8 +145,9 @@ static struct hv_cpuid_leaf leaf_structured(const struct hv_cpu_policy *policy, 
         {HV_FEATURE_UMIP, 2},        {HV_FEATURE_GFNI, 8},   {HV_FEATURE_VAES, 9},
         {HV_FEATURE_VPCLMULQDQ, 10}, {HV_FEATURE_RDPID, 22}, {HV_FEATURE_MOVDIRI, 27},
     };
-    const uint32_t tsc_adjust = 1u << 1, no_fpu_selectors = 1u << 13, fsrm = 1u << 4,
-                   spec_ctrl = 1u << 26, stibp = 1u << 27, arch_caps = 1u << 29, mcdt_no = 1u << 5;
+    const uint32_t tsc_adjust = 1u << 1, fdp_of_exceptions = 1u << 6, no_fpu_selectors = 1u << 13,
+                   fsrm = 1u << 4, spec_ctrl = 1u << 26, stibp = 1u << 27, arch_caps = 1u << 29,
+                   mcdt_no = 1u << 5;
 
     if (subleaf == 2) {
         return (struct hv_cpuid_leaf){.edx = mcdt_no};
@@ -156,7 +157,8 @@ static struct hv_cpuid_leaf leaf_structured(const struct hv_cpu_policy *policy, 
     }
     return (struct hv_cpuid_leaf){
         .eax = 2,
-        .ebx = bits_of(policy, ebx_bits, HV_ARRAY_LEN(ebx_bits)) | tsc_adjust | no_fpu_selectors,
+        .ebx = bits_of(policy, ebx_bits, HV_ARRAY_LEN(ebx_bits)) | tsc_adjust | fdp_of_exceptions |
+               no_fpu_selectors,
         .ecx = bits_of(policy, ecx_bits, HV_ARRAY_LEN(ecx_bits)),
         .edx = spec_ctrl | stibp | arch_caps |
                ((policy->features & HV_BIT(HV_FEATURE_FSRM)) ? fsrm : 0),
