@@ -305,7 +305,13 @@ static int open_page(struct hv_engine_vcpu *vcpu, uint64_t gfn, uint64_t *serial
 
 static int open_pages(struct hv_engine_vcpu *vcpu, const struct source *source, uint64_t serial[2])
 {
-    int rc = open_page(vcpu, hv_gpa_to_gfn(source->gpa).v, &serial[0]);
+    int rc;
+
+    /* A block stands once in a page's list, for one range of it. */
+    if (source->second_gfn == hv_gpa_to_gfn(source->gpa).v) {
+        return -EBUSY;
+    }
+    rc = open_page(vcpu, hv_gpa_to_gfn(source->gpa).v, &serial[0]);
 
     if (!rc && source->second_gfn != UINT64_MAX) {
         rc = open_page(vcpu, source->second_gfn, &serial[1]);

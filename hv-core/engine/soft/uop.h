@@ -133,7 +133,7 @@ struct soft_page; /* code.c: a page that holds code */
 struct soft_block {
     /* Set at creation. */
     hv_gpa gpa;
-    uint64_t second_gfn; /* page in which a crossing instruction ends; UINT64_MAX */
+    uint64_t second_gfn; /* page in which a crossing instruction ends, another one; UINT64_MAX */
     uint32_t key;
     uint32_t bytes; /* of memory, header included */
     uint16_t code_bytes;

@@ -111,6 +111,29 @@ static void test_remapped_second_page(void)
     soft_machine_destroy(machine);
 }
 
+/* mov eax, imm32 that begins at the end of a frame and goes on at its start: two pages that follow
+ * one another are the same one. Whoever writes to it finds its blocks, each once. */
+static void test_crossing_into_itself(void)
+{
+    static const uint8_t end[] = {0xb8};
+    uint8_t start[] = {1, 0, 0, 0, 0xf4};
+    struct soft_machine *machine = MACHINE_64(count_to_1000);
+
+    set_page(machine, 0x31000, 0x30000, PAGE_WRITE);
+    soft_machine_write(machine, 0x30fff, end, sizeof(end));
+    for (unsigned round = 1; round < 8; round++) {
+        start[0] = (uint8_t)round;
+        soft_machine_write(machine, 0x30000, start, sizeof(start));
+        for (unsigned run = 0; run < 2; run++) {
+            machine->cpu.rip = 0x30fff;
+            machine->cpu.activity = HV_ACTIVITY_RUNNING;
+            TAP_EQ(soft_machine_run(machine, 0).kind, HV_EXIT_HLT);
+            TAP_EQ(reg(machine, HV_REG_RAX), round);
+        }
+    }
+    soft_machine_destroy(machine);
+}
+
 /* One physical page of code at two linear addresses: RIP-relative operands follow RIP. */
 static void test_two_addresses(void)
 {
@@ -156,6 +179,7 @@ int main(int argc, char **argv)
         {"engine.code.data_beside", test_data_beside},
         {"engine.code.foreign_patch", test_foreign_patch},
         {"engine.code.remapped_second_page", test_remapped_second_page},
+        {"engine.code.crossing_into_itself", test_crossing_into_itself},
         {"engine.code.two_addresses", test_two_addresses},
         {"engine.code.recycling", test_recycling},
     };
