@@ -90,7 +90,7 @@ static void keep(struct hv_lock_mark *mark, const struct hv_lock_cursor *at)
     *marked = (struct hv_lock_marked){
         .number = at->head->number,
         .kind = at->side->kind,
-        .acquired = hv_load_relaxed(&counters->acquired),
+        .acquired = hv_lock_side_acquired(at->side),
         .contended = hv_load_relaxed(&counters->contended),
         .try_failed = hv_load_relaxed(&counters->try_failed),
         .parked = hv_load_relaxed(&counters->parked),

@@ -81,7 +81,7 @@ static void read_row(struct classes *classes, const struct hv_lock_mark *mark,
         .index = at->head->index,
         .rank = at->head->rank,
         .kind = at->side->kind,
-        .acquired = hv_load_relaxed(&counters->acquired) - since.acquired,
+        .acquired = hv_lock_side_acquired(at->side) - since.acquired,
         .contended = hv_load_relaxed(&counters->contended) - since.contended,
         .try_failed = hv_load_relaxed(&counters->try_failed) - since.try_failed,
         .parked = hv_load_relaxed(&counters->parked) - since.parked,
@@ -145,7 +145,7 @@ size_t hv_lock_table_worst(const struct hv_lock_owner *owner, const struct hv_lo
         const struct choice one = {
             .at = cursor,
             .wait_ns = hv_load_relaxed(&cursor.side->counters.wait_ns) - since.wait_ns,
-            .acquired = hv_load_relaxed(&cursor.side->counters.acquired) - since.acquired,
+            .acquired = hv_lock_side_acquired(cursor.side) - since.acquired,
         };
 
         count = insert(choices, count, max, &one);

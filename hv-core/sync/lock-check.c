@@ -77,16 +77,21 @@ void hv_lock_check_second(const struct hv_lock_head *first, const struct hv_lock
     }
 }
 
-void hv_lock_note_taken(struct hv_lock_head *lock)
+static HV_NORETURN HV_COLD void not_held(const struct hv_lock_head *lock)
+{
+    hv_panic("lock \"%s\"[%u] is dropped by a thread that does not hold it", lock->name,
+             lock->index);
+}
+
+static void push(struct hv_lock_head *lock)
 {
     if (HV_UNLIKELY(held.count == HELD_MAX)) {
         hv_panic("\"%s\" is one lock too many: a thread may hold %u", lock->name, HELD_MAX);
     }
     held.locks[held.count++] = lock;
-    hv_store_relaxed(&lock->holder, hv_thread_id());
 }
 
-void hv_lock_note_dropped(struct hv_lock_head *lock)
+static void pop(struct hv_lock_head *lock)
 {
     unsigned i = held.count;
 
@@ -95,13 +100,57 @@ void hv_lock_note_dropped(struct hv_lock_head *lock)
         i--;
     }
     if (HV_UNLIKELY(i == 0)) {
-        hv_panic("lock \"%s\"[%u] is dropped by a thread that does not hold it", lock->name,
-                 lock->index);
+        not_held(lock);
     }
     for (held.count--; i <= held.count; i++) {
         held.locks[i - 1] = held.locks[i];
     }
+}
+
+void hv_lock_note_taken(struct hv_lock_head *lock)
+{
+    push(lock);
+    hv_store_relaxed(&lock->holder, hv_thread_id());
+}
+
+void hv_lock_note_dropped(struct hv_lock_head *lock)
+{
+    if (HV_UNLIKELY(hv_load_relaxed(&lock->holder) != hv_thread_id())) {
+        not_held(lock);
+    }
+    pop(lock);
     hv_store_relaxed(&lock->holder, 0);
+}
+
+static bool reads(const struct hv_lock_head *lock)
+{
+    for (unsigned i = 0; i < held.count; i++) {
+        if (held.locks[i] == lock) {
+            return hv_load_relaxed(&lock->holder) != hv_thread_id();
+        }
+    }
+    return false;
+}
+
+void hv_lock_note_shared(struct hv_lock_head *lock)
+{
+    push(lock);
+}
+
+void hv_lock_note_unshared(struct hv_lock_head *lock)
+{
+    if (HV_UNLIKELY(!reads(lock))) {
+        not_held(lock);
+    }
+    pop(lock);
+}
+
+void hv_lock_check_shared(const struct hv_lock_head *lock)
+{
+    if (HV_UNLIKELY(!reads(lock))) {
+        hv_panic("lock \"%s\"[%u] should be held by a reader here and is not", lock->name,
+                 lock->index);
+    }
 }
 
 void hv_lock_assert_held(const struct hv_lock *lock)

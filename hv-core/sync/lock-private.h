@@ -22,8 +22,37 @@ void hv_lock_check_second(const struct hv_lock_head *first, const struct hv_lock
 void hv_lock_note_taken(struct hv_lock_head *lock);
 void hv_lock_note_dropped(struct hv_lock_head *lock);
 
+/** The same of a reader, who is not alone. Dropping what this thread does not read aborts. */
+void hv_lock_note_shared(struct hv_lock_head *lock);
+void hv_lock_note_unshared(struct hv_lock_head *lock);
+
+/** Abort unless this thread reads @lock. */
+void hv_lock_check_shared(const struct hv_lock_head *lock);
+
 /** This thread begins, or ends, a walk of the locks, during which it may take none. */
 void hv_lock_note_walk(bool begins);
+
+/* ---- taking ---- */
+
+enum hv_lock_word {
+    HV_LOCK_WORD_FREE = 0,
+    HV_LOCK_WORD_HELD = 1,
+    HV_LOCK_WORD_WAITED = 2,
+};
+
+/** Take a lock that is free: the first step of a taking, and nearly always the only one. */
+static inline bool hv_lock_take_free(struct hv_lock *lock)
+{
+    uint32_t expected = HV_LOCK_WORD_FREE;
+
+    return hv_cas_seq(&lock->word, &expected, HV_LOCK_WORD_HELD);
+}
+
+/** The rest of a taking whose first step was in vain. */
+void hv_lock_take_slow(struct hv_lock *lock);
+
+/** Rounds with a pause in each that fill the bounded while a taker spins before it parks. */
+uint32_t hv_lock_spin_rounds(void);
 
 /* ---- profile ---- */
 
@@ -68,6 +97,20 @@ extern _Thread_local struct hv_lock_sampler hv_lock_sampler;
 /** A slow path is over, and the lock taken: count it, and keep its span for the end of the holding. */
 void hv_lock_note_wait(const struct hv_lock_head *head, struct hv_lock_side *side,
                        const struct hv_lock_wait *wait);
+
+/**
+ * The taking is done: count it. After the last locked operation of the taking, which would wait for
+ * this store to leave the CPU: 2 ns.
+ */
+static inline void hv_lock_note_acquired(struct hv_lock *lock)
+{
+    if (HV_CONFIG_LOCK_PROFILE) {
+        hv_count(&lock->head.side.counters.acquired, 1);
+    }
+    if (HV_CONFIG_RANKS) {
+        hv_lock_note_taken(&lock->head);
+    }
+}
 
 /** True when the taking that begins is to be sampled. */
 static inline bool hv_lock_sample_due(void)

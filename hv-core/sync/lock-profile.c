@@ -199,9 +199,11 @@ void hv_lock_note_wait(const struct hv_lock_head *head, struct hv_lock_side *sid
     struct hv_lock_counters *counters = &side->counters;
     struct hv_lock_sampler *sampler = &hv_lock_sampler;
     bool alone = side->kind != HV_LOCK_KIND_READ;
+    /* A writer who waited for other writers, and now for readers: one taking. */
+    bool again = sampler->side == side && sampler->waited;
 
     need_detail(side);
-    add(&counters->contended, 1, alone);
+    add(&counters->contended, again ? 0 : 1, alone);
     add(&counters->parked, wait->parked, alone);
     add(&counters->wait_ns, wait->span_ns, alone);
     raise_max(&counters->wait_max_ns, wait->span_ns);
@@ -214,6 +216,9 @@ void hv_lock_note_wait(const struct hv_lock_head *head, struct hv_lock_side *sid
             .waited = true,
             .wait_ns = wait->span_ns,
         };
+    } else if (sampler->side == side) {
+        sampler->wait_ns = wait->span_ns + (again ? sampler->wait_ns : 0);
+        sampler->waited = true;
     } else {
         struct hv_lock_sample sample = sample_of(head, side);
 

@@ -35,6 +35,9 @@
  */
 void hv_lock_set_waiter(const struct hv_lock_owner *owner, unsigned vcpu);
 
+/** How often the side was taken. Of readers, who count in the lock's word, too. */
+uint64_t hv_lock_side_acquired(const struct hv_lock_side *side);
+
 /** Add the sampled or timed spans of all locks of @side's class, its readers or the rest, to @sum. */
 void hv_lock_class_sum(const struct hv_lock_head *head, const struct hv_lock_side *side,
                        enum hv_lock_span span, struct hv_histogram *sum);

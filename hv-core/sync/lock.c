@@ -27,12 +27,6 @@
 #include "sync/race.h"
 
 enum {
-    WORD_FREE = 0,
-    WORD_HELD = 1,
-    WORD_WAITED = 2,
-};
-
-enum {
     HANDOFF_NONE = 0,
     HANDOFF_ASKED = 1,
     HANDOFF_GRANTED = 2,
@@ -78,7 +72,7 @@ static uint32_t measure_spin_rounds(void)
     return rounds < SPIN_ROUNDS_MAX ? (uint32_t)rounds : SPIN_ROUNDS_MAX;
 }
 
-static uint32_t spin_rounds(void)
+uint32_t hv_lock_spin_rounds(void)
 {
     uint32_t known = hv_load_relaxed(&spin.rounds_plus_one);
 
@@ -97,23 +91,16 @@ void hv_lock_init(struct hv_lock *lock, enum hv_rank rank, const char *name, uns
 
 void hv_lock_finish(struct hv_lock *lock)
 {
-    HV_ASSERT(hv_load_relaxed(&lock->word) == WORD_FREE);
+    HV_ASSERT(hv_load_relaxed(&lock->word) == HV_LOCK_WORD_FREE);
     HV_ASSERT(hv_load_relaxed(&lock->waiters) == 0);
     hv_lock_head_finish(&lock->head);
-}
-
-static bool take_free(struct hv_lock *lock)
-{
-    uint32_t expected = WORD_FREE;
-
-    return hv_cas_seq(&lock->word, &expected, WORD_HELD);
 }
 
 /* Spin for a bounded while; true when that got the lock. */
 static bool spin_for(struct hv_lock *lock)
 {
-    for (uint32_t i = spin_rounds(); i > 0; i--) {
-        if (hv_load_relaxed(&lock->word) == WORD_FREE && take_free(lock)) {
+    for (uint32_t i = hv_lock_spin_rounds(); i > 0; i--) {
+        if (hv_load_relaxed(&lock->word) == HV_LOCK_WORD_FREE && hv_lock_take_free(lock)) {
             return true;
         }
         __builtin_ia32_pause();
@@ -127,7 +114,7 @@ static unsigned await_handoff(struct hv_lock *lock)
     unsigned parked = 0;
 
     HV_RACE("lock.handoff.asked");
-    if (hv_swap_seq(&lock->word, WORD_WAITED) == WORD_FREE) {
+    if (hv_swap_seq(&lock->word, HV_LOCK_WORD_WAITED) == HV_LOCK_WORD_FREE) {
         /* Nobody holds it, so nobody can grant it: the request is ours to take back. */
         hv_store_seq(&lock->handoff, HANDOFF_NONE);
         return 0;
@@ -146,7 +133,7 @@ static unsigned park(struct hv_lock *lock, uint64_t start_ns)
 {
     unsigned parked = 0;
 
-    while (hv_swap_seq(&lock->word, WORD_WAITED) != WORD_FREE) {
+    while (hv_swap_seq(&lock->word, HV_LOCK_WORD_WAITED) != HV_LOCK_WORD_FREE) {
         uint32_t none = HANDOFF_NONE;
 
         if (parked > 0 && hv_clock_host_now().v - start_ns > PATIENCE_NS &&
@@ -155,13 +142,13 @@ static unsigned park(struct hv_lock *lock, uint64_t start_ns)
         }
         parked++;
         HV_RACE("lock.park.sleeps");
-        hv_futex_wait(&lock->word, WORD_WAITED, HV_NS_NEVER);
+        hv_futex_wait(&lock->word, HV_LOCK_WORD_WAITED, HV_NS_NEVER);
         HV_RACE("lock.park.woken");
     }
     return parked;
 }
 
-static HV_COLD void take_slow(struct hv_lock *lock)
+HV_COLD void hv_lock_take_slow(struct hv_lock *lock)
 {
     uint64_t start = hv_clock_host_now().v;
     struct hv_lock_wait wait = {.waiters = hv_add_seq(&lock->waiters, 1) + 1};
@@ -181,32 +168,21 @@ static HV_COLD void take_sampled(struct hv_lock *lock)
 {
     uint64_t before = hv_cycles_now();
 
-    if (!take_free(lock)) {
-        take_slow(lock);
+    if (!hv_lock_take_free(lock)) {
+        hv_lock_take_slow(lock);
         before = 0;
     }
     hv_lock_sample_begin(&lock->head.side, before);
-}
-
-/* It is ours: the ends of all ways to take. */
-static inline void note_taken(struct hv_lock *lock)
-{
-    if (HV_CONFIG_LOCK_PROFILE) {
-        hv_count(&lock->head.side.counters.acquired, 1);
-    }
-    if (HV_CONFIG_RANKS) {
-        hv_lock_note_taken(&lock->head);
-    }
 }
 
 static inline void take_unchecked(struct hv_lock *lock)
 {
     if (hv_lock_sample_due()) {
         take_sampled(lock);
-    } else if (HV_UNLIKELY(!take_free(lock))) {
-        take_slow(lock);
+    } else if (HV_UNLIKELY(!hv_lock_take_free(lock))) {
+        hv_lock_take_slow(lock);
     }
-    note_taken(lock);
+    hv_lock_note_acquired(lock);
 }
 
 HV_NO_TSA void hv_lock_take(struct hv_lock *lock)
@@ -219,11 +195,11 @@ HV_NO_TSA void hv_lock_take(struct hv_lock *lock)
 
 HV_NO_TSA bool hv_lock_try(struct hv_lock *lock)
 {
-    if (!take_free(lock)) {
+    if (!hv_lock_take_free(lock)) {
         hv_add_relaxed(&lock->head.side.counters.try_failed, 1);
         return false;
     }
-    note_taken(lock);
+    hv_lock_note_acquired(lock);
     return true;
 }
 
@@ -251,21 +227,21 @@ static HV_COLD void drop_slow(struct hv_lock *lock)
             return;
         }
         HV_RACE("lock.drop.not-asked");
-        hv_store_seq(&lock->word, WORD_FREE);
+        hv_store_seq(&lock->word, HV_LOCK_WORD_FREE);
         if (hv_load_seq(&lock->waiters) > 0) {
             hv_futex_wake(&lock->word, 1);
         }
         /* Asked in between, perhaps by one that found the word not free: take it back and grant
          * it, or tell the new holder. The asker may be gone again by then: hence the loop. */
     } while (hv_load_seq(&lock->handoff) == HANDOFF_ASKED &&
-             hv_swap_seq(&lock->word, WORD_WAITED) == WORD_FREE);
+             hv_swap_seq(&lock->word, HV_LOCK_WORD_WAITED) == HV_LOCK_WORD_FREE);
 }
 
 static inline void release(struct hv_lock *lock)
 {
-    uint32_t held = WORD_HELD;
+    uint32_t held = HV_LOCK_WORD_HELD;
 
-    if (HV_UNLIKELY(!hv_cas_seq(&lock->word, &held, WORD_FREE))) {
+    if (HV_UNLIKELY(!hv_cas_seq(&lock->word, &held, HV_LOCK_WORD_FREE))) {
         drop_slow(lock);
     }
 }

@@ -48,4 +48,5 @@
 #define HV_REQUIRES_SHARED(...) HV_TSA(requires_shared_capability(__VA_ARGS__))
 #define HV_EXCLUDES(...)        HV_TSA(locks_excluded(__VA_ARGS__))
 #define HV_ASSERTS_HELD(...)    HV_TSA(assert_capability(__VA_ARGS__))
+#define HV_ASSERTS_SHARED(...)  HV_TSA(assert_shared_capability(__VA_ARGS__))
 #define HV_NO_TSA               HV_TSA(no_thread_safety_analysis)
