@@ -12,7 +12,8 @@
 #include <stdlib.h>
 
 #include "lib/threads.h"
-#include "sync/lock.h"
+#include "sync/lock-profile.h"
+#include "sync/rwlock.h"
 
 enum variant {
     PLAIN,
@@ -26,56 +27,126 @@ struct build {
     void (*finish)(struct hv_lock *lock);
     void (*take)(struct hv_lock *lock);
     void (*drop)(struct hv_lock *lock);
+    void (*rw_init)(struct hv_rwlock *lock, enum hv_rank rank, const char *name, unsigned index);
+    void (*rw_finish)(struct hv_rwlock *lock);
+    void (*take_read)(struct hv_rwlock *lock);
+    void (*drop_read)(struct hv_rwlock *lock);
+    void (*take_write)(struct hv_rwlock *lock);
+    void (*drop_write)(struct hv_rwlock *lock);
 };
 
+static const struct build profiled = {
+    hv_lock_init,         hv_lock_finish,       hv_lock_take,        hv_lock_drop,
+    hv_rwlock_init,       hv_rwlock_finish,     hv_rwlock_take_read, hv_rwlock_drop_read,
+    hv_rwlock_take_write, hv_rwlock_drop_write,
+};
+
+enum strategy {
+    MUTEX,
+    WRITE,
+    READ,
+    STRATEGIES,
+};
+
+/* For --strategy, too. */
+static const char *const strategy_names[] = {"mutex", "write", "read", "all", NULL};
+
 struct rig {
-    const struct build *build;
     struct build builds[VARIANTS];
+    const struct build *build;
+    enum strategy strategy;
     unsigned threads;
     uint64_t pairs; /* of each thread */
-    void *module;
-    HV_ALIGNED(HV_CACHE_LINE) struct hv_lock lock;
+    HV_ALIGNED(HV_CACHE_LINE) struct hv_lock mutex;
+    HV_ALIGNED(HV_CACHE_LINE) struct hv_rwlock rwlock;
     HV_ALIGNED(HV_CACHE_LINE) uint64_t guarded;
     double thread_ns[THREADS_MAX];
     bool wrong; /* two threads had the lock, or the builds are not what they should be */
 };
 
-static int find(void *module, const char *name, void *function_out)
+static bool find(void *module, const char *name, void *function_out)
 {
     void *symbol = dlsym(module, name);
 
     *(void **)function_out = symbol;
-    return symbol ? 0 : -1;
+    return symbol != NULL;
 }
 
-static int open_plain(struct rig *rig)
+static bool open_builds(struct rig *rig)
 {
     struct build *plain = &rig->builds[PLAIN];
+    void *module = dlopen(BENCH_PLAIN_LOCKS, RTLD_NOW | RTLD_LOCAL);
 
-    rig->module = dlopen(BENCH_PLAIN_LOCKS, RTLD_NOW | RTLD_LOCAL);
-    if (!rig->module || find(rig->module, "hv_lock_init", &plain->init) ||
-        find(rig->module, "hv_lock_finish", &plain->finish) ||
-        find(rig->module, "hv_lock_take", &plain->take) ||
-        find(rig->module, "hv_lock_drop", &plain->drop)) {
-        return -1;
-    }
-    rig->builds[PROFILED] =
-        (struct build){hv_lock_init, hv_lock_finish, hv_lock_take, hv_lock_drop};
-    return 0;
+    rig->builds[PROFILED] = profiled;
+    return module && find(module, "hv_lock_init", &plain->init) &&
+           find(module, "hv_lock_finish", &plain->finish) &&
+           find(module, "hv_lock_take", &plain->take) &&
+           find(module, "hv_lock_drop", &plain->drop) &&
+           find(module, "hv_rwlock_init", &plain->rw_init) &&
+           find(module, "hv_rwlock_finish", &plain->rw_finish) &&
+           find(module, "hv_rwlock_take_read", &plain->take_read) &&
+           find(module, "hv_rwlock_drop_read", &plain->drop_read) &&
+           find(module, "hv_rwlock_take_write", &plain->take_write) &&
+           find(module, "hv_rwlock_drop_write", &plain->drop_write);
 }
 
-static HV_NO_TSA void pair_loop(unsigned index, void *context)
+/* ---- loops of pairs ---- */
+
+static HV_NO_TSA void mutex_pairs(struct rig *rig, const struct build *build)
 {
+    for (uint64_t i = 0; i < rig->pairs; i++) {
+        build->take(&rig->mutex);
+        rig->guarded++;
+        build->drop(&rig->mutex);
+    }
+}
+
+static HV_NO_TSA void write_pairs(struct rig *rig, const struct build *build)
+{
+    for (uint64_t i = 0; i < rig->pairs; i++) {
+        build->take_write(&rig->rwlock);
+        rig->guarded++;
+        build->drop_write(&rig->rwlock);
+    }
+}
+
+static HV_NO_TSA void read_pairs(struct rig *rig, const struct build *build)
+{
+    for (uint64_t i = 0; i < rig->pairs; i++) {
+        build->take_read(&rig->rwlock);
+        build->drop_read(&rig->rwlock);
+    }
+}
+
+static void pair_loop(unsigned index, void *context)
+{
+    static void (*const loops[])(struct rig * rig, const struct build *build) = {
+        [MUTEX] = mutex_pairs,
+        [WRITE] = write_pairs,
+        [READ] = read_pairs,
+    };
     struct rig *rig = context;
     const struct build build = *rig->build;
     double start = bench_thread_ns();
 
-    for (uint64_t i = 0; i < rig->pairs; i++) {
-        build.take(&rig->lock);
-        rig->guarded++;
-        build.drop(&rig->lock);
-    }
+    loops[rig->strategy](rig, &build);
     rig->thread_ns[index] = bench_thread_ns() - start;
+}
+
+/* Was everything done, and counted where it is to be? What is read is counted in any case, in the
+ * word that a reader writes. */
+static bool right(const struct rig *rig, unsigned variant)
+{
+    const struct hv_lock_side *const sides[] = {
+        [MUTEX] = &rig->mutex.head.side,
+        [WRITE] = &rig->rwlock.writers.head.side,
+        [READ] = &rig->rwlock.readers,
+    };
+    uint64_t pairs = rig->pairs * rig->threads;
+    bool counts = variant == PROFILED || rig->strategy == READ;
+
+    return hv_lock_side_acquired(sides[rig->strategy]) == (counts ? pairs : 0) &&
+           rig->guarded == (rig->strategy == READ ? 0 : pairs);
 }
 
 /* Nanoseconds of CPU time a pair, over all threads. */
@@ -86,16 +157,16 @@ static double measure(void *context, unsigned variant)
 
     rig->guarded = 0;
     rig->build = &rig->builds[variant];
-    rig->build->init(&rig->lock, HV_RANK_HEAP, "bench.lock", 0);
+    rig->build->init(&rig->mutex, HV_RANK_HEAP, "bench.lock", 0);
+    rig->build->rw_init(&rig->rwlock, HV_RANK_VPT, "bench.rwlock", 0);
     if (rig->threads == 1) {
         pair_loop(0, rig);
     } else {
         threads_run(rig->threads, pair_loop, rig);
     }
-    rig->wrong |=
-        rig->guarded != rig->pairs * rig->threads ||
-        hv_lock_counters(&rig->lock)->acquired != (variant == PROFILED ? rig->guarded : 0);
-    rig->build->finish(&rig->lock);
+    rig->wrong |= !right(rig, variant);
+    rig->build->finish(&rig->mutex);
+    rig->build->rw_finish(&rig->rwlock);
     for (unsigned i = 0; i < rig->threads; i++) {
         total += rig->thread_ns[i];
     }
@@ -112,7 +183,7 @@ static void print_row(struct bench *bench, struct rig *rig, unsigned threads)
     bench_interleave(bench, series, measure, rig);
     bench_figure_subtract(&series->each[PROFILED], &series->each[PLAIN], &cost);
     bench_row_begin(bench, "locks");
-    bench_row_text(bench, "strategy", "mutex");
+    bench_row_text(bench, "strategy", strategy_names[rig->strategy]);
     bench_row_number(bench, "threads", threads);
     bench_row_figure(bench, "pair_ns", &series->each[PLAIN]);
     bench_row_figure(bench, "profiled_pair_ns", &series->each[PROFILED]);
@@ -124,19 +195,26 @@ static void print_row(struct bench *bench, struct rig *rig, unsigned threads)
 
 static int run(struct bench *bench)
 {
+    uint64_t wanted = bench_option(bench, "--strategy");
+    unsigned threads = (unsigned)bench_option(bench, "--threads");
     struct rig *rig = aligned_alloc(HV_CACHE_LINE, sizeof(*rig));
     int status = 0;
 
-    if (rig) {
-        *rig = (struct rig){0};
+    if (!rig) {
+        return bench_fail(bench, "no memory");
     }
-    if (!rig || open_plain(rig) < 0) {
-        status = bench_fail(bench, "cannot load %s: %s", BENCH_PLAIN_LOCKS,
-                            rig ? dlerror() : "no memory");
+    *rig = (struct rig){0};
+    if (!open_builds(rig)) {
+        status = bench_fail(bench, "cannot load %s: %s", BENCH_PLAIN_LOCKS, dlerror());
         goto out;
     }
-    print_row(bench, rig, 1);
-    print_row(bench, rig, (unsigned)bench_option(bench, "--threads"));
+    for (unsigned i = 0; i < STRATEGIES; i++) {
+        if (wanted == i || wanted == STRATEGIES) {
+            rig->strategy = (enum strategy)i;
+            print_row(bench, rig, 1);
+            print_row(bench, rig, threads);
+        }
+    }
     if (rig->wrong) {
         status = bench_fail(bench, "takings were lost, or counted where none are");
     }
@@ -147,9 +225,10 @@ out:
 }
 
 static const struct bench_option options[] = {
+    {.name = "--strategy", .help = "what is taken", .choices = strategy_names, .value = STRATEGIES},
     {.name = "--threads",
-     .help = "threads that take one lock, in the second row",
-     .min = 1,
+     .help = "threads that take one lock, in a second row",
+     .min = 2,
      .max = THREADS_MAX,
      .value = 2},
     {0},
