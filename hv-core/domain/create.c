@@ -248,6 +248,8 @@ static int make_steps(struct hv_domain *domain, const struct hv_domain_config *c
     hv_lock_init(&domain->lifecycle, HV_RANK_LIFECYCLE, "domain.lifecycle", 0);
     hv_ending_init(&domain->ending);
     domain->ops = hv_engine_find(config->engine, why, why_size);
+    domain->engine_reason = strcmp(config->engine, "auto") == 0 ? "the first one that can run here"
+                                                                : "it was asked for";
     rc = domain->ops ? 0 : -ENOTSUP;
     while (rc == 0 && made < HV_ARRAY_LEN(steps)) {
         rc = steps[made].make(domain, config);

@@ -38,6 +38,7 @@ struct hv_domain {
     char name[64];
     struct hv_platform_layout layout;
     const struct hv_engine_ops *ops;
+    const char *engine_reason;       /* a literal: why that one */
     struct hv_engine_domain *engine; /* owned */
     unsigned vcpus;
     struct hv_vcpu *vcpu; /* array, owned */

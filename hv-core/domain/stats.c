@@ -93,6 +93,7 @@ static void add_engine(struct hv_stat_list *list, const struct hv_domain *domain
         }
     }
     hv_stat_add_text(list, domain->ops->name, "engine.name");
+    hv_stat_add_text(list, domain->engine_reason, "engine.reason");
     hv_stat_add(list, instructions, "engine.instructions");
     hv_stat_add(list, blocks, "engine.blocks");
     hv_stat_add(list, invalidations, "engine.block_invalidations");

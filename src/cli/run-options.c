@@ -157,14 +157,20 @@ static gboolean take_on_reboot(LodgeRunOptions *options, const char *text, GErro
 
 static gboolean take_stats(LodgeRunOptions *options, const char *text, GError **error)
 {
+    gsize length = text ? strcspn(text, ":") : 0;
+
     if (!text) {
         return TRUE;
     }
-    if (strcmp(text, "json") != 0 && !(g_str_has_prefix(text, "json:") && text[5] != '\0')) {
-        return refuse(error, _("--stats %s: expected json or json:FILE"), text);
+    if (strncmp(text, "json", MAX(length, 4)) == 0) {
+        options->stats = LODGE_STATS_JSON;
+    } else if (strncmp(text, "locks", MAX(length, 5)) == 0) {
+        options->stats = LODGE_STATS_LOCKS;
     }
-    options->stats = TRUE;
-    options->stats_path = text[4] ? g_strdup(text + 5) : NULL;
+    if (options->stats == LODGE_STATS_NONE || (text[length] == ':' && text[length + 1] == '\0')) {
+        return refuse(error, _("--stats %s: expected json, json:FILE, locks or locks:FILE"), text);
+    }
+    options->stats_path = text[length] ? g_strdup(text + length + 1) : NULL;
     return TRUE;
 }
 
@@ -221,7 +227,8 @@ static GOptionContext *make_context(Given *given)
         {"testdev", 0, 0, G_OPTION_ARG_NONE, &given->testdev,
          N_("add the test devices of kvm-unit-tests"), NULL},
         {"stats", 0, 0, G_OPTION_ARG_STRING, &given->stats,
-         N_("print all statistics at exit, on stderr or into a file"), N_("json[:FILE]")},
+         N_("print all statistics, or a table of all locks, at exit, on stderr or into a file"),
+         N_("json|locks[:FILE]")},
         {"debug", 0, 0, G_OPTION_ARG_STRING, &given->debug,
          N_("debugging: let every device access leave the engine"), N_("force-io-exit")},
         {NULL},

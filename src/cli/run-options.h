@@ -10,6 +10,12 @@ typedef enum {
     LODGE_SERIAL_NONE,
 } LodgeSerial;
 
+typedef enum {
+    LODGE_STATS_NONE,
+    LODGE_STATS_JSON,  /* the machine's and the core's, names and values */
+    LODGE_STATS_LOCKS, /* a table of all locks */
+} LodgeStats;
+
 typedef struct {
     char *kernel, *initrd, *append, *engine;
     guint64 memory_bytes;
@@ -20,7 +26,7 @@ typedef struct {
     gboolean restart;  /* on a guest's reboot */
     gboolean testdev;
     gboolean force_io_exit; /* debugging */
-    gboolean stats;
+    LodgeStats stats;
     char *stats_path; /* NULL: stderr */
 } LodgeRunOptions;
 

@@ -13,6 +13,7 @@
 #include "cli/crash-report.h"
 #include "cli/run-options.h"
 #include "cli/stats-json.h"
+#include "cli/stats-locks.h"
 #include "common/i18n.h"
 #include "common/lodge-error.h"
 #include "common/thread.h"
@@ -272,15 +273,16 @@ static gboolean write_file(const char *path, const char *text)
 
 static void print_stats(Run *run)
 {
-    g_autofree char *json = NULL;
+    g_autofree char *text = NULL;
 
-    if (!run->options.stats || !run->domain) {
+    if (run->options.stats == LODGE_STATS_NONE || !run->domain) {
         return;
     }
-    json = lodge_stats_to_json(run->core, run->domain);
+    text = run->options.stats == LODGE_STATS_JSON ? lodge_stats_to_json(run->core, run->domain)
+                                                  : lodge_stats_to_lock_table(run->core);
     if (!run->options.stats_path) {
-        g_printerr("%s\n", json);
-    } else if (!write_file(run->options.stats_path, json)) {
+        g_printerr("%s\n", text);
+    } else if (!write_file(run->options.stats_path, text)) {
         g_printerr(_("lodgectl: Cannot write the statistics “%s”: %s\n"), run->options.stats_path,
                    g_strerror(errno));
         run->status = run->status ? run->status : LODGE_EXIT_FAILED;
