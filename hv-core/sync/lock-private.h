@@ -62,6 +62,9 @@ uint32_t hv_lock_spin_rounds(void);
 /** The class of locks of that name, a literal. */
 unsigned hv_lock_class_find(const char *name);
 
+/** Give it histograms of its own, if it has none and there are some left. */
+void hv_lock_side_detail(struct hv_lock_side *side);
+
 /** Give back what a contended side has. Nobody looks at it any more. */
 void hv_lock_side_finish(struct hv_lock_side *side);
 

@@ -117,7 +117,7 @@ static void release_detail(const struct hv_lock_detail *detail)
     hv_and_seq(&profile.used[index / 64], ~(UINT64_C(1) << index % 64));
 }
 
-static void need_detail(struct hv_lock_side *side)
+void hv_lock_side_detail(struct hv_lock_side *side)
 {
     struct hv_lock_detail *none = NULL;
     struct hv_lock_detail *detail = hv_load_relaxed(&side->detail) == NULL ? claim_detail() : NULL;
@@ -202,7 +202,7 @@ void hv_lock_note_wait(const struct hv_lock_head *head, struct hv_lock_side *sid
     /* A writer who waited for other writers, and now for readers: one taking. */
     bool again = sampler->side == side && sampler->waited;
 
-    need_detail(side);
+    hv_lock_side_detail(side);
     add(&counters->contended, again ? 0 : 1, alone);
     add(&counters->parked, wait->parked, alone);
     add(&counters->wait_ns, wait->span_ns, alone);

@@ -9,8 +9,9 @@
  *
  * What was sampled or waited is booked after the lock was dropped, so that no holding becomes longer
  * by it: samples in the histogram of the lock's class, of which threads share HV_LOCK_STRIPES sets
- * by number. A lock that was contended once has histograms of its own as well, while the pool of
- * those lasts; its waits are there alone, or with the class when the pool was empty.
+ * by number. A lock that was contended once has histograms of its own as well, and readers have them
+ * from the beginning, while the pool of those lasts. Waits are there alone, or with the class when
+ * the pool was empty.
  *
  * All that costs 0.4 to 0.6 ns of the 19.3 ns of a take and drop (`hv-bench locks`).
  *

@@ -24,6 +24,10 @@ void hv_rwlock_init(struct hv_rwlock *lock, enum hv_rank rank, const char *name,
     hv_lock_head_init(&lock->writers.head, rank, name, index, &lock->readers);
     hv_eventcount_init(&lock->entered);
     hv_eventcount_init(&lock->turn);
+    if (HV_CONFIG_LOCK_PROFILE) {
+        /* Readers hurt each other without ever waiting, and so would never get them. */
+        hv_lock_side_detail(&lock->readers);
+    }
 }
 
 void hv_rwlock_finish(struct hv_rwlock *lock)

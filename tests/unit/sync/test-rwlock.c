@@ -147,6 +147,9 @@ static void test_rows(void)
     }
     hv_rwlock_take_write(&lock);
     hv_rwlock_drop_write(&lock);
+    /* Nobody waited for them, and yet the readers have figures of their own. */
+    TAP_OK(lock.readers.detail != NULL);
+    TAP_OK(lock.writers.head.side.detail == NULL);
     TAP_EQ(hv_lock_table_worst(&owner, NULL, rows, 3), 2);
     TAP_EQ(rows[0].kind, HV_LOCK_KIND_READ);
     TAP_EQ(rows[0].acquired, 1000);
