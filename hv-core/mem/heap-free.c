@@ -48,6 +48,7 @@ int hv_heap_free_extent(struct hv_heap *heap, hv_mfn first, uint16_t owner)
     hv_lock_take(&shard->lock);
     extent->stamp = hv_flush_clock(&heap->arena->holders);
     hv_shard_insert_locked(heap, index, HV_EXTENT_STATE_DIRTY);
+    hv_count(&shard->freed_extents, 1);
     hv_lock_drop(&shard->lock);
     hv_heap_note_return(heap);
     hv_heap_unclaim(heap, HV_EXTENT_FRAMES);

@@ -62,6 +62,7 @@ struct HV_ALIGNED(HV_CACHE_LINE) hv_shard {
     uint32_t head[HV_EXTENT_LISTS];
     /* Written under the lock, in frames. */
     _Atomic uint64_t clean, dirty, returned;
+    _Atomic uint64_t freed_extents; /* by hv_heap_free_extent(), so far */
 };
 
 /* What the background scrubber is at. */

@@ -94,6 +94,19 @@ static int unknown(const struct bench *bench, const char *name)
     return complain(bench, "unknown option “%s”; expected %s", name, allowed);
 }
 
+static int parse_option(const struct bench *bench, struct bench_option *option, const char *value)
+{
+    size_t prefix = option->prefix ? strlen(option->prefix) : 0;
+
+    if (option->choices) {
+        return parse_choice(bench, option, value);
+    }
+    if (prefix > 0 && strncmp(value, option->prefix, prefix) == 0) {
+        value += prefix;
+    }
+    return parse_number(bench, option->name, value, option->min, option->max, &option->value);
+}
+
 /* One that takes a value. */
 static int parse_valued(struct bench *bench, const char *name, const char *value)
 {
@@ -110,9 +123,7 @@ static int parse_valued(struct bench *bench, const char *name, const char *value
     }
     for (struct bench_option *option = bench->options; option->name; option++) {
         if (strcmp(option->name, name) == 0) {
-            return option->choices
-                       ? parse_choice(bench, option, value)
-                       : parse_number(bench, name, value, option->min, option->max, &option->value);
+            return parse_option(bench, option, value);
         }
     }
     return unknown(bench, name);

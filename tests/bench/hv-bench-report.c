@@ -131,14 +131,19 @@ void bench_print_setup(struct bench *bench)
 
 /* ---- rows ---- */
 
-void bench_row_begin(struct bench *bench, const char *name)
+void bench_row_begin_as(struct bench *bench, const char *name, const char *engine)
 {
     if (bench->json) {
         putchar('{');
     }
     bench->first = true;
     put_text(bench, "bench", name);
-    put_text(bench, "engine", bench->what->engine);
+    put_text(bench, "engine", engine);
+}
+
+void bench_row_begin(struct bench *bench, const char *name)
+{
+    bench_row_begin_as(bench, name, bench->what->engine);
 }
 
 void bench_row_text(struct bench *bench, const char *key, const char *value)
@@ -160,7 +165,7 @@ void bench_row_figure(struct bench *bench, const char *key, const struct bench_f
         max = figure->runs[i] > max ? figure->runs[i] : max;
     }
     print_key(bench, key);
-    printf(bench->json ? "{\"min\": %.3f, \"median\": %.3f, \"max\": %.3f}" : "[%.2f %.2f %.2f]",
+    printf(bench->json ? "{\"min\": %.6g, \"median\": %.6g, \"max\": %.6g}" : "[%.4g %.4g %.4g]",
            min, bench_figure_median(figure), max);
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 static const struct hv_bench *const benches[] = {
+    &hv_bench_destroy,
     &hv_bench_locks,
 };
 

@@ -42,6 +42,7 @@ struct bench_option {
     const char *name;           /* "--threads" */
     const char *help;           /* what it means */
     const char *const *choices; /* the words allowed, NULL at the end; or NULL: a number */
+    const char *prefix;         /* what may stand before a number, e.g. "cores="; or NULL */
     uint64_t min, max;          /* of a number */
     uint64_t value;             /* a number, or an index of choices: the default */
 };
@@ -55,6 +56,7 @@ struct hv_bench {
     int (*run)(struct bench *bench);
 };
 
+extern const struct hv_bench hv_bench_destroy;
 extern const struct hv_bench hv_bench_locks;
 
 #define BENCH_OPTIONS_MAX 16
@@ -113,6 +115,8 @@ double bench_wall_ns(void);
 /* ---- output ---- */
 
 void bench_row_begin(struct bench *bench, const char *name);
+/** The same for a row whose figures are of another engine than the bench's. */
+void bench_row_begin_as(struct bench *bench, const char *name, const char *engine);
 void bench_row_text(struct bench *bench, const char *key, const char *value);
 void bench_row_number(struct bench *bench, const char *key, uint64_t value);
 void bench_row_figure(struct bench *bench, const char *key, const struct bench_figure *figure);

@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * One run of one way: domains whose RAM is all populated, taken apart with a thread each, and another
+ * time with one thread for all.
+ *
+ * Meanwhile an observer asks by turns for the free memory, as a management tool does, and for one
+ * frame, and notes how long each took.
+ */
+#include "bench/hv-bench-destroy.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "bench/hv-bench.h"
+
+/* Pauses of the observer, ns: it is to see, not to load. */
+#define OBSERVER_PAUSE 100000
+/* Beside what the domains have: for the observer's frames, and for shards without any. */
+#define SPARE_EXTENTS  8u
+
+/* ---- domains ---- */
+
+static int open_domain(struct destroy_rig *rig, unsigned index)
+{
+    struct hv_memory *memory = &rig->domain[index].memory;
+    struct hv_leaf leaf;
+    int err = hv_memory_init(memory, rig->arena, (uint16_t)(index + 1), rig->pages * HV_PAGE_SIZE,
+                             NULL, NULL);
+
+    rig->domain[index].cursor = 0;
+    if (!err) {
+        err = hv_memory_add_ram(memory, (hv_gfn){0}, rig->pages);
+    }
+    for (uint64_t gfn = 0; !err && gfn < rig->pages; gfn += HV_EXTENT_FRAMES) {
+        err = hv_memory_fill(memory, (hv_gfn){gfn}, &leaf);
+    }
+    return err;
+}
+
+/* What a destroyed domain leaves. */
+static void close_domain(struct destroy_rig *rig, unsigned index)
+{
+    memory_close(&rig->domain[index].memory);
+}
+
+/* The old heap begins with an extent of its own. */
+static int stock_old_heap(struct destroy_rig *rig)
+{
+    hv_mfn frames[HV_EXTENT_FRAMES];
+    int err = hv_heap_claim(rig->arena->heap, HV_EXTENT_FRAMES);
+
+    if (!err) {
+        err = hv_heap_alloc_extent(rig->arena->heap, DESTROY_DOMAINS_MAX + 2, &frames[0]);
+    }
+    for (unsigned i = 0; !err && i < HV_EXTENT_FRAMES; i++) {
+        frames[i].v = frames[0].v + i;
+        if (!hv_frame_release(hv_arena_frame(rig->arena, frames[i]))) {
+            err = -EBUSY;
+        }
+    }
+    if (!err) {
+        old_heap_free(&rig->old, frames, HV_EXTENT_FRAMES);
+    }
+    return err;
+}
+
+static int open_rig(struct destroy_rig *rig, enum hv_backing_kind backing)
+{
+    uint64_t bytes = rig->domains * rig->pages * HV_PAGE_SIZE + SPARE_EXTENTS * HV_EXTENT_SIZE;
+    const struct hv_arena_config config = {backing, bytes};
+    int err = hv_arena_create(&config, &rig->arena);
+
+    if (err) {
+        return err;
+    }
+    hv_lock_init(&rig->domctl, HV_RANK_DOMLIST, "bench.domctl", 0);
+    hv_lock_init(&rig->kill, HV_RANK_LIFECYCLE, "bench.kill", 0);
+    old_heap_init(&rig->old, rig->arena);
+    err = stock_old_heap(rig);
+    for (unsigned i = 0; !err && i < rig->domains; i++) {
+        err = open_domain(rig, i);
+    }
+    return err;
+}
+
+static void close_rig(struct destroy_rig *rig)
+{
+    if (!rig->arena) {
+        return;
+    }
+    for (unsigned i = 0; i < rig->domains; i++) {
+        close_domain(rig, i);
+    }
+    old_heap_finish(&rig->old);
+    hv_lock_finish(&rig->kill);
+    hv_lock_finish(&rig->domctl);
+    hv_arena_destroy(rig->arena);
+    rig->arena = NULL;
+}
+
+/* ---- one destroy ---- */
+
+struct destroyer {
+    struct destroy *destroy;
+    unsigned index;
+    pthread_t id;
+};
+
+static void *destroyer_main(void *data)
+{
+    const struct destroyer *me = data;
+    struct destroy *destroy = me->destroy;
+    struct destroy_rig *rig = destroy->rig;
+
+    pthread_barrier_wait(&destroy->start);
+    destroy->begin_ns[me->index] = bench_wall_ns();
+    destroy->cpu_ns[me->index] = -bench_thread_ns();
+    for (unsigned i = me->index; i < rig->domains; i += destroy->threads) {
+        while (destroy->way->step(rig, &rig->domain[i]) == -EAGAIN) {
+        }
+    }
+    destroy->cpu_ns[me->index] += bench_thread_ns();
+    destroy->end_ns[me->index] = bench_wall_ns();
+    hv_sub_seq(&destroy->left, 1);
+    return NULL;
+}
+
+static void note(struct destroy_observed *observed, double start)
+{
+    if (observed->count < DESTROY_OBSERVED_MAX) {
+        observed->each[observed->count++] = (float)(bench_wall_ns() - start);
+    }
+}
+
+static void *observer_main(void *data)
+{
+    const struct timespec pause = {.tv_nsec = OBSERVER_PAUSE};
+    struct destroy *destroy = data;
+
+    /* As a worker that has something to do meanwhile. */
+    hv_heap_attach_thread(destroy->rig->arena->heap);
+    pthread_barrier_wait(&destroy->start);
+    while (hv_load_seq(&destroy->left) > 0) {
+        double start = bench_wall_ns();
+
+        (void)destroy->way->getinfo(destroy->rig);
+        note(&destroy->getinfo, start);
+        start = bench_wall_ns();
+        destroy->way->other(destroy->rig);
+        note(&destroy->other, start);
+        nanosleep(&pause, NULL);
+    }
+    hv_heap_detach_thread(destroy->rig->arena->heap);
+    return NULL;
+}
+
+/* Returns the wall time in ns, 0 when threads could not be started. */
+static double destroy_all(struct destroy *destroy, unsigned threads, bool observed)
+{
+    struct destroyer each[DESTROY_DOMAINS_MAX];
+    pthread_t observer;
+    double begin, end;
+
+    destroy->threads = threads;
+    destroy->getinfo.count = 0;
+    destroy->other.count = 0;
+    hv_store_seq(&destroy->left, threads);
+    pthread_barrier_init(&destroy->start, NULL, threads + observed);
+    for (unsigned i = 0; i < threads; i++) {
+        each[i] = (struct destroyer){.destroy = destroy, .index = i};
+        if (pthread_create(&each[i].id, NULL, destroyer_main, &each[i]) != 0) {
+            abort(); /* those that have begun wait for it */
+        }
+    }
+    if (observed && pthread_create(&observer, NULL, observer_main, destroy) != 0) {
+        abort();
+    }
+    for (unsigned i = 0; i < threads; i++) {
+        pthread_join(each[i].id, NULL);
+    }
+    if (observed) {
+        pthread_join(observer, NULL);
+    }
+    pthread_barrier_destroy(&destroy->start);
+    begin = destroy->begin_ns[0];
+    end = destroy->end_ns[0];
+    for (unsigned i = 1; i < threads; i++) {
+        begin = destroy->begin_ns[i] < begin ? destroy->begin_ns[i] : begin;
+        end = destroy->end_ns[i] > end ? destroy->end_ns[i] : end;
+    }
+    return end - begin;
+}
+
+/* ---- figures ---- */
+
+/* Of all locks of the way's heap, or of all that are each domain's own. */
+struct lock_sum {
+    uint64_t acquired, contended, wait_ns;
+};
+
+static void add_lock(struct lock_sum *sum, const struct hv_lock *lock)
+{
+    const struct hv_lock_counters *counters = hv_lock_counters(lock);
+
+    sum->acquired += hv_load_relaxed(&counters->acquired);
+    sum->contended += hv_load_relaxed(&counters->contended);
+    sum->wait_ns += hv_load_relaxed(&counters->wait_ns);
+}
+
+static struct lock_sum sum_heap_locks(const struct destroy_rig *rig, const struct destroy_way *way)
+{
+    struct lock_sum sum = {0};
+
+    if (!way->product) {
+        add_lock(&sum, &rig->old.lock);
+        return sum;
+    }
+    for (unsigned i = 0; i < rig->arena->heap->shard_count; i++) {
+        add_lock(&sum, &rig->arena->heap->shards[i].lock);
+    }
+    return sum;
+}
+
+static struct lock_sum sum_all_locks(const struct destroy_rig *rig, const struct destroy_way *way)
+{
+    struct lock_sum sum = sum_heap_locks(rig, way);
+
+    add_lock(&sum, &rig->domctl);
+    add_lock(&sum, &rig->kill);
+    for (unsigned i = 0; i < rig->domains; i++) {
+        add_lock(&sum, &rig->domain[i].memory.p2m.lock);
+        add_lock(&sum, &rig->domain[i].memory.page_lock);
+    }
+    return sum;
+}
+
+static const struct hv_lock *heap_lock(const struct destroy_rig *rig, const struct destroy_way *way)
+{
+    return way->product ? &rig->arena->heap->shards[0].lock : &rig->old.lock;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    float difference = *(const float *)a - *(const float *)b;
+
+    return (difference > 0) - (difference < 0);
+}
+
+static double p99_us(struct destroy_observed *observed)
+{
+    if (observed->count == 0) {
+        return 0;
+    }
+    qsort(observed->each, observed->count, sizeof(observed->each[0]), by_value);
+    return observed->each[observed->count * 99 / 100] / 1e3;
+}
+
+static double mean_of(const struct hv_histogram *holds)
+{
+    uint64_t count = hv_histogram_count(holds);
+
+    return count ? (double)hv_load_relaxed(&holds->total_ns) / (double)count : 0;
+}
+
+static double total_cpu_ns(const struct destroy *destroy)
+{
+    double total = 0;
+
+    for (unsigned i = 0; i < destroy->threads; i++) {
+        total += destroy->cpu_ns[i];
+    }
+    return total;
+}
+
+/* Destroy all, and say how long the heap's locks were held. Returns wall time, ns. */
+static double destroy_profiled(struct destroy *destroy, unsigned threads, bool observed,
+                               struct hv_histogram *holds_out)
+{
+    const struct hv_lock *lock = heap_lock(destroy->rig, destroy->way);
+    struct hv_histogram before;
+    double wall;
+
+    destroy_holds(lock, &before);
+    wall = destroy_all(destroy, threads, observed);
+    destroy_holds(lock, holds_out);
+    hv_histogram_subtract(holds_out, &before);
+    return wall;
+}
+
+/* Pages that came back by whole extents, per cent. */
+static double extents_pct(const struct destroy_rig *rig, const struct destroy_way *way)
+{
+    uint64_t whole = 0;
+
+    for (unsigned i = 0; i < rig->arena->heap->shard_count; i++) {
+        whole += hv_load_relaxed(&rig->arena->heap->shards[i].freed_extents);
+    }
+    return way->product
+               ? 100.0 * (double)(whole * HV_EXTENT_FRAMES) / (double)(rig->domains * rig->pages)
+               : 0;
+}
+
+/* Every page the domains had is free in the way's heap. */
+static bool all_free(struct destroy_rig *rig, const struct destroy_way *way)
+{
+    uint64_t pages = rig->domains * rig->pages;
+    uint64_t free_frames =
+        way->product ? rig->arena->frame_count - HV_EXTENT_FRAMES : pages + HV_EXTENT_FRAMES;
+
+    return way->getinfo(rig) == free_frames;
+}
+
+/* The destroy with a thread each. */
+static void measure_parallel(struct destroy *destroy, struct destroy_measured *measured)
+{
+    struct destroy_rig *rig = destroy->rig;
+    const struct destroy_way *way = destroy->way;
+    double pages = (double)(rig->domains * rig->pages);
+    struct lock_sum heap_before = sum_heap_locks(rig, way);
+    struct lock_sum all_before = sum_all_locks(rig, way);
+    double *figures = measured->figures;
+    struct hv_histogram holds;
+    struct lock_sum heap, all;
+    double wall, start;
+
+    wall = destroy_profiled(destroy, rig->domains, true, &holds);
+    heap = sum_heap_locks(rig, way);
+    all = sum_all_locks(rig, way);
+    figures[DESTROY_WALL_S] = wall / 1e9;
+    figures[DESTROY_NS_PER_PAGE] = wall / pages;
+    figures[DESTROY_CPU_NS_PER_PAGE] = total_cpu_ns(destroy) / pages;
+    figures[DESTROY_HOLD_NS] = mean_of(&holds);
+    figures[DESTROY_HOLD_P50_NS] = (double)hv_histogram_quantile(&holds, 500000);
+    figures[DESTROY_ACQUISITIONS] = (double)(heap.acquired - heap_before.acquired);
+    figures[DESTROY_LOCK_OPS_PER_PAGE] = (double)(all.acquired - all_before.acquired) / pages;
+    figures[DESTROY_HELD_S] = figures[DESTROY_HOLD_NS] * figures[DESTROY_ACQUISITIONS] / 1e9;
+    figures[DESTROY_BLOCKED] = (double)(heap.contended - heap_before.contended);
+    figures[DESTROY_BLOCKED_S] = (double)(heap.wait_ns - heap_before.wait_ns) / 1e9;
+    figures[DESTROY_GETINFO_P99_US] = p99_us(&destroy->getinfo);
+    figures[DESTROY_OTHER_P99_US] = p99_us(&destroy->other);
+    figures[DESTROY_EXTENT_FREE_PCT] = extents_pct(rig, way);
+    measured->wrong |= !all_free(rig, way);
+    start = bench_wall_ns();
+    way->scrub(rig);
+    figures[DESTROY_ZEROED_S] = (wall + bench_wall_ns() - start) / 1e9;
+}
+
+/* The same with one thread for all, unobserved. */
+static void measure_serial(struct destroy *destroy, struct destroy_measured *measured)
+{
+    double *figures = measured->figures;
+    struct hv_histogram holds;
+
+    figures[DESTROY_SERIAL_WALL_S] = destroy_profiled(destroy, 1, false, &holds) / 1e9;
+    figures[DESTROY_SERIAL_CPU_S] = total_cpu_ns(destroy) / 1e9;
+    figures[DESTROY_SERIAL_HOLD_P50_NS] = (double)hv_histogram_quantile(&holds, 500000);
+    measured->wrong |= !all_free(destroy->rig, destroy->way);
+}
+
+int destroy_measure(struct destroy *destroy, enum hv_backing_kind backing,
+                    struct destroy_measured *measured)
+{
+    static void (*const steps[])(struct destroy * destroy, struct destroy_measured * measured) = {
+        measure_parallel,
+        measure_serial,
+    };
+    int err = 0;
+
+    for (unsigned i = 0; !err && i < HV_ARRAY_LEN(steps); i++) {
+        err = open_rig(destroy->rig, backing);
+        if (!err) {
+            steps[i](destroy, measured);
+        }
+        close_rig(destroy->rig);
+    }
+    return err;
+}

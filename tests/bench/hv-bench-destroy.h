@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * Parts of `hv-bench destroy`: the heap of one lock that the historic strategies free into, the ways
+ * to take domains apart, and the model of many cores.
+ */
+#pragma once
+
+#include "base/histogram.h"
+#include "unit/mem/mem-fixture.h"
+
+#include <pthread.h>
+
+/* ---- hv-bench-destroy-heap.c: a buddy system under one lock, on the product's frame table ---- */
+
+/* 2 MiB: what is above that was never merged in the time of a destroy either. */
+#define OLD_ORDERS 10u
+
+struct old_heap {
+    struct hv_frame *frames;
+    uint64_t frame_count;
+    struct hv_lock lock;
+    /* Guarded by &lock: first frame of each order's list, and how many there are in all. */
+    HV_ALIGNED(HV_CACHE_LINE) uint32_t head[OLD_ORDERS];
+    uint64_t free_frames;
+};
+
+void old_heap_init(struct old_heap *heap, struct hv_arena *arena);
+void old_heap_finish(struct old_heap *heap);
+/** Frames that nothing refers to any more, by one lock operation. */
+void old_heap_free(struct old_heap *heap, const hv_mfn *frames, size_t count);
+/** One frame, HV_MFN_NONE if there is none. */
+hv_mfn old_heap_alloc(struct old_heap *heap);
+uint64_t old_heap_free_frames(struct old_heap *heap);
+
+/* ---- hv-bench-destroy-ways.c ---- */
+
+#define DESTROY_DOMAINS_MAX 64u
+
+struct destroy_domain {
+    struct hv_memory memory;
+    uint64_t cursor; /* historic: next gfn to be given back */
+};
+
+/* What is measured, made anew for each run of each strategy. */
+struct destroy_rig {
+    unsigned domains;
+    uint64_t pages; /* of each */
+    struct hv_arena *arena;
+    struct old_heap old;
+    struct hv_lock domctl; /* all operations on domains, of which only one goes on at a time */
+    struct hv_lock kill;
+    struct destroy_domain domain[DESTROY_DOMAINS_MAX];
+};
+
+struct destroy_way {
+    const char *name;
+    /** Give back some pages. -EAGAIN: call again. */
+    int (*step)(struct destroy_rig *rig, struct destroy_domain *domain);
+    /** What a management tool asks for all the time. Returns free frames. */
+    uint64_t (*getinfo)(struct destroy_rig *rig);
+    /** A small operation that needs a frame, and gives it back. */
+    void (*other)(struct destroy_rig *rig);
+    /** Zero all that is free and was used. */
+    void (*scrub)(struct destroy_rig *rig);
+    unsigned lines;  /* of shared memory that an operation on the heap writes, lock and all */
+    unsigned queues; /* heap locks that operations spread over */
+    bool serial;     /* one destroyer at a time goes on */
+    bool product;
+};
+
+enum { DESTROY_WAYS = 5 };
+extern const struct destroy_way destroy_ways[DESTROY_WAYS];
+
+/* ---- hv-bench-destroy-run.c ---- */
+
+enum destroy_figure {
+    DESTROY_NS_PER_PAGE,
+    DESTROY_CPU_NS_PER_PAGE,
+    DESTROY_LOCK_OPS_PER_PAGE,
+    DESTROY_WALL_S,
+    DESTROY_SERIAL_WALL_S,
+    DESTROY_ACQUISITIONS,
+    DESTROY_HELD_S,
+    DESTROY_BLOCKED,
+    DESTROY_BLOCKED_S,
+    DESTROY_HOLD_NS,
+    DESTROY_HOLD_P50_NS,
+    DESTROY_SERIAL_CPU_S,
+    DESTROY_SERIAL_HOLD_P50_NS,
+    DESTROY_GETINFO_P99_US,
+    DESTROY_OTHER_P99_US,
+    DESTROY_EXTENT_FREE_PCT,
+    DESTROY_ZEROED_S, /* only with memory behind the frames */
+    DESTROY_FIGURES,
+};
+
+struct destroy_measured {
+    double figures[DESTROY_FIGURES];
+    bool wrong; /* pages were lost */
+};
+
+#define DESTROY_OBSERVED_MAX 200000u
+
+/* What the observer saw. */
+struct destroy_observed {
+    uint32_t count;
+    float each[DESTROY_OBSERVED_MAX]; /* ns */
+};
+
+/* One destroy of all domains. */
+struct destroy {
+    struct destroy_rig *rig;
+    const struct destroy_way *way;
+    unsigned threads;
+    pthread_barrier_t start;
+    _Atomic uint32_t left; /* destroyers */
+    double begin_ns[DESTROY_DOMAINS_MAX], end_ns[DESTROY_DOMAINS_MAX];
+    double cpu_ns[DESTROY_DOMAINS_MAX];
+    struct destroy_observed getinfo, other;
+};
+
+/** Run destroy->way on destroy->rig twice, together and one after the other. 0, or -ENOMEM. */
+int destroy_measure(struct destroy *destroy, enum hv_backing_kind backing,
+                    struct destroy_measured *measured);
+
+/* ---- hv-bench-destroy-model.c ---- */
+
+struct destroy_demand {
+    double work_ns;     /* between two operations on a heap lock, of one destroyer */
+    double service_ns;  /* with the lock, alone */
+    double transfer_ns; /* of one cache line from another core */
+};
+
+/** ns between the ends of two operations, of whichever destroyer, when @cores run them. */
+double destroy_model_ns(const struct destroy_way *way, const struct destroy_demand *demand,
+                        unsigned cores);
+
+/** What it takes to have a cache line from the core that last wrote it: half a ping-pong, the best. */
+double destroy_transfer_ns(uint64_t rallies);
+/** ns of an empty hold, as sampled, the median, and of a whole take and drop. */
+void destroy_lock_cost(uint64_t rounds, double *hold_out, double *pair_out);
+/** All spans that locks of @lock's class were held, as far as sampled. */
+void destroy_holds(const struct hv_lock *lock, struct hv_histogram *sum_out);
