@@ -40,6 +40,7 @@ struct hv_foreign {
     struct hv_list link; /* guarded by the registry's lock */
     /* Set at creation. */
     struct hv_mapper *mapper;
+    struct hv_memory *memory; /* held, and with it what it stands in */
     uint16_t owner;
     unsigned rights;
     size_t count;
@@ -283,6 +284,20 @@ static int hold_pages(struct hv_foreign *foreign, struct hv_memory *memory, hv_g
     return err;
 }
 
+static int map_held(struct hv_foreign *foreign, hv_gfn first)
+{
+    int err = link_mapping(foreign, foreign->memory);
+
+    if (err) {
+        return err;
+    }
+    err = hold_pages(foreign, foreign->memory, first);
+    if (err) {
+        unlink_mapping(foreign);
+    }
+    return err;
+}
+
 int hv_foreign_map(struct hv_mapper *mapper, struct hv_memory *memory, hv_gfn first, size_t count,
                    unsigned rights, struct hv_foreign **foreign_out)
 {
@@ -299,16 +314,17 @@ int hv_foreign_map(struct hv_mapper *mapper, struct hv_memory *memory, hv_gfn fi
         return -ENOMEM;
     }
     foreign->mapper = mapper;
+    foreign->memory = memory;
     foreign->owner = memory->owner;
     foreign->rights = rights;
     foreign->count = count;
-    err = link_mapping(foreign, memory);
+    err = hv_memory_hold(memory, count);
     if (err) {
         goto out;
     }
-    err = hold_pages(foreign, memory, first);
+    err = map_held(foreign, first);
     if (err) {
-        unlink_mapping(foreign);
+        hv_memory_release(memory, count);
         goto out;
     }
     hv_add_relaxed(&memory->foreign_maps, 1);
@@ -335,6 +351,8 @@ void hv_foreign_unmap(struct hv_foreign *foreign)
     HV_ASSERT(!hv_doorbell_in_guest(&foreign->mapper->bell));
     put_pages(foreign, foreign->count);
     unlink_mapping(foreign);
+    /* Last: whoever waits for it finds the frames free and nobody named. */
+    hv_memory_release(foreign->memory, foreign->count);
     hv_free(foreign);
 }
 

@@ -43,7 +43,7 @@ static void install(struct hv_memory *memory, hv_gfn first, hv_mfn mfn, uint64_t
     hv_lock_drop(&memory->p2m.lock);
     hv_lock_take(&memory->page_lock);
     memory->claimed_frames -= count;
-    memory->populated_frames += count;
+    hv_count(&memory->populated_frames, count);
     hv_lock_drop(&memory->page_lock);
 }
 

@@ -34,6 +34,10 @@ int hv_memory_get_page(struct hv_memory *memory, hv_gfn gfn, bool populate,
     do {
         err = 0;
         *leaf_out = hv_p2m_lookup(&memory->p2m, gfn);
+        /* Found or not: a long copy ends here when its domain is killed. */
+        if (hv_memory_dying(memory)) {
+            return -ECANCELED;
+        }
         if (leaf_out->kind == HV_LEAF_UNPOPULATED) {
             if (!populate) {
                 return 0;

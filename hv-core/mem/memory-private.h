@@ -35,8 +35,15 @@ HV_MUST_CHECK int hv_memory_revoke_code(struct hv_memory *memory, hv_gfn gfn);
 /** The memory ends: no mapper has a right to it any more. Locks: HV_RANK_LEAF. */
 void hv_foreign_revoke_all(struct hv_memory *memory);
 
-/** True when the memory takes no more allocations. Locks: HV_RANK_PAGE_ALLOC. */
-bool hv_memory_dying(struct hv_memory *memory);
+/** The memory takes no more allocations. Any thread. */
+static inline bool hv_memory_dying(const struct hv_memory *memory)
+{
+    return hv_load_seq(&memory->dying);
+}
+
+/** A mapper takes, and lets go of, @frames of it. The latter may be the end of the memory. */
+HV_MUST_CHECK int hv_memory_hold(struct hv_memory *memory, uint64_t frames);
+void hv_memory_release(struct hv_memory *memory, uint64_t frames);
 
 /**
  * Hold the frame of a page that has one, by a general reference.

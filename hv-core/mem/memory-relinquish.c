@@ -13,14 +13,15 @@
 
 #define RELINQUISH_BATCH 64u
 
-/* After this nothing is allocated and no extent is under change. */
-static void begin_dying(struct hv_memory *memory)
+/*
+ * After this nothing is allocated and no extent is under change: who found the memory alive did so
+ * under the page lock, which the wait takes, and what he began stands in `changes` by then.
+ */
+static void settle(struct hv_memory *memory)
 {
     uint64_t claimed;
 
-    hv_lock_take(&memory->page_lock);
-    memory->dying = true;
-    hv_lock_drop(&memory->page_lock);
+    hv_memory_kill(memory);
     hv_memory_await_changes(memory);
 
     hv_lock_take(&memory->page_lock);
@@ -29,6 +30,7 @@ static void begin_dying(struct hv_memory *memory)
     hv_lock_drop(&memory->page_lock);
     hv_heap_unclaim(hv_arena_heap(memory->arena), claimed);
     hv_dirty_stop(memory);
+    memory->settled = true;
 }
 
 /*
@@ -73,7 +75,7 @@ static void clear_leaves(struct hv_memory *memory, hv_gfn first, uint64_t count)
 static void count_gone(struct hv_memory *memory, uint64_t frames)
 {
     hv_lock_take(&memory->page_lock);
-    memory->populated_frames -= frames;
+    hv_count(&memory->populated_frames, -frames);
     hv_lock_drop(&memory->page_lock);
 }
 
@@ -157,8 +159,8 @@ static uint64_t relinquish_step(struct hv_memory *memory, uint64_t budget)
 
 int hv_memory_relinquish(struct hv_memory *memory, uint64_t budget)
 {
-    if (!hv_memory_dying(memory)) {
-        begin_dying(memory);
+    if (!memory->settled) {
+        settle(memory);
     }
     while (memory->relinquished < memory->p2m.frames) {
         if (budget == 0) {
@@ -167,4 +169,9 @@ int hv_memory_relinquish(struct hv_memory *memory, uint64_t budget)
         budget -= relinquish_step(memory, budget);
     }
     return 0;
+}
+
+int hv_memory_dismantle(struct hv_memory *memory, uint64_t budget)
+{
+    return hv_p2m_free_tables(&memory->p2m, &memory->dismantled, budget);
 }

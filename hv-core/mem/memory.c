@@ -9,6 +9,7 @@
 #include "mem/arena-private.h"
 #include "mem/heap.h"
 #include "mem/memory-private.h"
+#include "sync/race.h"
 
 /* Devices and holes below it are covered by the p2m whatever the size of the RAM. */
 #define MEMORY_LOW_FRAMES (4 * HV_GIB / HV_PAGE_SIZE)
@@ -53,21 +54,40 @@ void hv_memory_finish(struct hv_memory *memory)
     if (!memory || !memory->p2m.extents) {
         return;
     }
-    HV_BUG_ON(memory->claimed_frames != 0 || memory->populated_frames != 0);
+    HV_BUG_ON(memory->claimed_frames != 0 || hv_load_relaxed(&memory->populated_frames) != 0);
     HV_ASSERT(!hv_list_linked(&memory->changes));
     hv_foreign_revoke_all(memory);
     hv_p2m_finish(&memory->p2m);
     hv_lock_finish(&memory->page_lock);
 }
 
-bool hv_memory_dying(struct hv_memory *memory)
+void hv_memory_kill(struct hv_memory *memory)
 {
-    bool dying;
+    hv_store_seq(&memory->dying, 1);
+}
 
-    hv_lock_take(&memory->page_lock);
-    dying = memory->dying;
-    hv_lock_drop(&memory->page_lock);
-    return dying;
+int hv_memory_hold(struct hv_memory *memory, uint64_t frames)
+{
+    int err = 0;
+
+    if (memory->hooks && memory->hooks->hold) {
+        err = memory->hooks->hold(memory->hook_context);
+    }
+    if (!err) {
+        hv_add_seq(&memory->held_frames, frames);
+    }
+    return err;
+}
+
+void hv_memory_release(struct hv_memory *memory, uint64_t frames)
+{
+    const struct hv_memory_hooks *hooks = memory->hooks;
+    void *context = memory->hook_context;
+
+    hv_sub_seq(&memory->held_frames, frames);
+    if (hooks && hooks->release) {
+        hooks->release(context);
+    }
 }
 
 int hv_memory_change_begin(struct hv_memory *memory, struct hv_memory_change *change,
@@ -82,7 +102,8 @@ int hv_memory_change_begin(struct hv_memory *memory, struct hv_memory_change *ch
         bool dying;
 
         hv_lock_take(&memory->page_lock);
-        dying = memory->dying;
+        dying = hv_memory_dying(memory);
+        HV_RACE("memory.change.looked");
         hv_list_for_each(node, &memory->changes) {
             busy |= hv_list_entry(node, struct hv_memory_change, link)->extent == extent;
         }
@@ -138,7 +159,7 @@ static int reserve_declaration(struct hv_memory *memory, uint64_t count)
     int err = 0;
 
     hv_lock_take(&memory->page_lock);
-    if (memory->dying) {
+    if (hv_memory_dying(memory)) {
         err = -ECANCELED;
     } else if (memory->undeclared_frames < count) {
         err = -ENOSPC;
@@ -214,7 +235,7 @@ static void put_leavers(struct hv_memory *memory, const struct leavers *leavers)
 {
     hv_lock_take(&memory->page_lock);
     memory->claimed_frames -= leavers->unpopulated;
-    memory->populated_frames -= leavers->count;
+    hv_count(&memory->populated_frames, -leavers->count);
     hv_lock_drop(&memory->page_lock);
     hv_heap_unclaim(hv_arena_heap(memory->arena), leavers->unpopulated);
     for (size_t i = 0; i < leavers->count; i++) {

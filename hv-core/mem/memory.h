@@ -28,6 +28,13 @@ struct hv_memory_hooks {
      * a hold is still there. NULL when the domain has no block cache.
      */
     void (*revoke_code)(void *context, hv_gfn gfn);
+    /**
+     * A mapper is about to hold pages: what the memory stands in stays until it lets go, relinquished
+     * or not. 0, or -EOVERFLOW when too many do. Both NULL: the owner sees to that in another way.
+     */
+    int (*hold)(void *context);
+    /** It has let go: `held_frames` says of how much. The memory may be no more afterwards. */
+    void (*release)(void *context);
 };
 
 struct hv_dirty_log; /* mem/dirty.h */
@@ -43,11 +50,17 @@ struct hv_memory {
     struct hv_lock page_lock;
     uint64_t claimed_frames;    /* of the claim, not yet allocated */
     uint64_t undeclared_frames; /* of the claim, not yet declared as RAM */
-    uint64_t populated_frames;
-    bool dying;             /* refuses any further allocation */
-    struct hv_list changes; /* extents being filled or given another kind */
-    /* Owned by the one thread that relinquishes: how far it came. */
-    uint64_t relinquished;
+    struct hv_list changes;     /* extents being filled or given another kind */
+    /* Atomic: written under page_lock, read by anybody. */
+    _Atomic uint64_t populated_frames;
+    /* Atomic: refuses any further allocation. Set by anybody; who begins a change looks at it under
+     * page_lock, so that taking that once is enough to have everybody know. */
+    _Atomic uint32_t dying;
+    /* Atomic: frames that mappers hold at present, each as often as it is mapped. */
+    _Atomic uint64_t held_frames;
+    /* Owned by the one thread that relinquishes: what it has done, and how far it came. */
+    bool settled;
+    uint64_t relinquished, dismantled;
     /* vCPU holders: written at vCPU creation, before any runs. */
     struct hv_holder *holder[HV_MAX_VCPUS];
     /* Atomic: bit i set before vCPU i first looks up (D3: owner.dirty). */
@@ -77,17 +90,26 @@ HV_MUST_CHECK int hv_memory_init(struct hv_memory *memory, struct hv_arena *aren
                                  uint64_t bytes, const struct hv_memory_hooks *hooks,
                                  void *hook_context);
 
+/** It takes no page from here on: who asks is told -ECANCELED. Context: any thread, any lock. */
+void hv_memory_kill(struct hv_memory *memory);
+
 /**
  * Tear down in bounded steps: puts the references of up to @budget frames, whole extents first.
  *
  * Returns 0 when nothing is left in the p2m; -EAGAIN when called again goes on. No vCPU may run.
- * The first call makes the memory dying. A frame that a mapper still holds goes back to the heap
- * with the mapper's last reference; until then the owner's id must not be used again:
- * hv_foreign_holds() names who keeps the zombie.
+ * The first call makes the memory dying, and waits for changes that began before. A frame that a
+ * mapper still holds goes back to the heap with the mapper's last reference; until then the owner's
+ * id must not be used again: hv_foreign_holds() names who keeps the zombie.
  */
 HV_MUST_CHECK int hv_memory_relinquish(struct hv_memory *memory, uint64_t budget);
 
-/** Free what is left after hv_memory_relinquish() said 0. */
+/**
+ * Free the p2m's tables in bounded steps, up to @budget of them, after hv_memory_relinquish() said
+ * 0. Nobody looks a page up any more. 0, or -EAGAIN when called again goes on.
+ */
+HV_MUST_CHECK int hv_memory_dismantle(struct hv_memory *memory, uint64_t budget);
+
+/** Free what is left after hv_memory_relinquish() said 0. Mappers may hold frames still. */
 void hv_memory_finish(struct hv_memory *memory);
 
 /**

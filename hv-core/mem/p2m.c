@@ -43,14 +43,30 @@ int hv_p2m_init(struct hv_p2m *p2m, uint64_t frames)
     return 0;
 }
 
+static void free_tables(struct hv_p2m *p2m, uint64_t first, uint64_t end)
+{
+    for (uint64_t i = first; i < end; i++) {
+        hv_free(hv_load_relaxed(&p2m->extents[i]));
+        hv_store_relaxed(&p2m->extents[i], NULL);
+    }
+}
+
+int hv_p2m_free_tables(struct hv_p2m *p2m, uint64_t *cursor, uint64_t budget)
+{
+    uint64_t left = p2m_extents(p2m) - *cursor;
+    uint64_t first = *cursor;
+
+    *cursor += left < budget ? left : budget;
+    free_tables(p2m, first, *cursor);
+    return left <= budget ? 0 : -EAGAIN;
+}
+
 void hv_p2m_finish(struct hv_p2m *p2m)
 {
     if (!p2m || !p2m->extents) {
         return;
     }
-    for (uint64_t i = 0; i < p2m_extents(p2m); i++) {
-        hv_free(hv_load_relaxed(&p2m->extents[i]));
-    }
+    free_tables(p2m, 0, p2m_extents(p2m));
     hv_free(p2m->extents);
     p2m->extents = NULL;
     hv_lock_finish(&p2m->lock);

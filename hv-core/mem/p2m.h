@@ -52,6 +52,12 @@ struct hv_p2m {
 HV_MUST_CHECK int hv_p2m_init(struct hv_p2m *p2m, uint64_t frames);
 void hv_p2m_finish(struct hv_p2m *p2m);
 
+/**
+ * Free the tables of up to @budget extents from extent *cursor on, which moves behind them. Nobody
+ * looks them up any more. 0, or -EAGAIN when there are more.
+ */
+HV_MUST_CHECK int hv_p2m_free_tables(struct hv_p2m *p2m, uint64_t *cursor, uint64_t budget);
+
 /** What stands at @gfn. Lock-free; any thread. Pairs with hv_p2m_set_locked(). */
 struct hv_leaf hv_p2m_lookup(const struct hv_p2m *p2m, hv_gfn gfn);
 

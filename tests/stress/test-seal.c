@@ -45,7 +45,7 @@ static void give_up(void *context, hv_gfn gfn)
     hv_add_relaxed(&revocations, 1);
 }
 
-static const struct hv_memory_hooks hooks = {give_up};
+static const struct hv_memory_hooks hooks = {.revoke_code = give_up};
 
 static uint64_t next_random(uint64_t *state)
 {

@@ -103,7 +103,7 @@ static void give_up(void *context, hv_gfn gfn)
     hv_memory_unseal_code(&fixture.memory, gfn);
 }
 
-static const struct hv_memory_hooks hooks = {give_up};
+static const struct hv_memory_hooks hooks = {.revoke_code = give_up};
 
 /* A write has the page's blocks revoked and keeps it WRITABLE while it stores; a read does not. */
 static void test_revokes_code(void)

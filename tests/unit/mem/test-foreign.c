@@ -14,7 +14,7 @@ static void give_up(void *context, hv_gfn gfn)
     hv_memory_unseal_code(&fixture.memory, gfn);
 }
 
-static const struct hv_memory_hooks hooks = {give_up};
+static const struct hv_memory_hooks hooks = {.revoke_code = give_up};
 
 static const struct hv_mapper_config worker = {.name = "migration worker 3"};
 

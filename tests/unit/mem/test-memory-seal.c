@@ -28,7 +28,7 @@ static void give_up(void *context, hv_gfn gfn)
     cache.in_flight = 0;
 }
 
-static const struct hv_memory_hooks hooks = {give_up};
+static const struct hv_memory_hooks hooks = {.revoke_code = give_up};
 
 static bool open_filled(void)
 {
