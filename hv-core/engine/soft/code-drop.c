@@ -2,91 +2,115 @@
 /*
  * The ways a block goes: a store overlaps it, somebody wants its page WRITABLE, its memory is used
  * anew. A block that was taken out leads its runners to the lookup by its first micro-operation.
+ *
+ * A guest can put thousands of blocks into one page, or into one chain of the hash. So they are taken
+ * out in batches: first all that go are marked dead, then each list that holds one is swept, once,
+ * of all the dead in it. However many go, no list entry is looked at more than twice.
  */
 #include "engine/soft/code-private.h"
 
-void soft_page_recount(struct soft_page *page)
-{
-    page->chunks = 0;
-    for (const struct soft_block *block = page->blocks; block;
-         block = block->page_next[soft_block_side(block, page->gfn)]) {
-        uint64_t first, end;
-
-        soft_block_extent(block, page->gfn, &first, &end);
-        page->chunks |= soft_chunks_of(first, end);
-    }
-}
-
 /* ---- Taking out ------------------------------------------------------------------------------- */
 
-static void page_unlist(struct soft_page *page, struct soft_block *block)
+/* Out of a chain of the hash. */
+static void sweep_bucket(struct soft_code *code, unsigned number)
 {
-    struct soft_block **place = &page->blocks;
+    _Atomic(struct soft_block *) *place = &code->bucket[number];
+    struct soft_block *block;
 
-    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): a listed block is found before the end */
-    while (*place != block) {
-        struct soft_links *links = soft_block_links(*place);
-
-        for (unsigned i = 0; i < HV_ARRAY_LEN(links->to); i++) {
-            if (hv_load_relaxed(&links->to[i]) == block->uop) {
-                hv_store_relaxed(&links->to[i], NULL);
-            }
-        }
-        place = &(*place)->page_next[soft_block_side(*place, page->gfn)];
-    }
-    *place = block->page_next[soft_block_side(block, page->gfn)];
-    for (struct soft_block *other = *place; other;
-         other = other->page_next[soft_block_side(other, page->gfn)]) {
-        struct soft_links *links = soft_block_links(other);
-
-        for (unsigned i = 0; i < HV_ARRAY_LEN(links->to); i++) {
-            if (hv_load_relaxed(&links->to[i]) == block->uop) {
-                hv_store_relaxed(&links->to[i], NULL);
-            }
+    while ((block = hv_load_relaxed(place)) != NULL) {
+        code->steps++;
+        if (block->dead) {
+            hv_store_release(place, hv_load_relaxed(&block->hash_next));
+            block->listed &= (uint8_t)~SOFT_LISTED_HASH;
+            /* Only now, or it would be found again at once. Pairs with the dispatch of whoever still
+             * comes here by a link or a jump-cache entry. */
+            hv_store_release(&block->uop[0].handler, code->stale);
+        } else {
+            place = &block->hash_next;
         }
     }
 }
 
-void soft_code_drop_locked(struct soft_code *code, struct soft_block *block)
+static void unlink_dead(struct soft_block *block)
 {
-    _Atomic(struct soft_block *) *place = &code->bucket[soft_code_bucket(block->gpa, block->key)];
-    struct soft_block *at = hv_load_relaxed(place);
+    struct soft_links *links = soft_block_links(block);
 
-    while (at != block) {
-        place = &at->hash_next;
-        at = hv_load_relaxed(place);
+    for (unsigned i = 0; i < HV_ARRAY_LEN(links->to); i++) {
+        const struct soft_uop *to = hv_load_relaxed(&links->to[i]);
+
+        if (to && soft_block_of(to)->dead) {
+            hv_store_relaxed(&links->to[i], NULL);
+        }
     }
-    hv_store_release(place, hv_load_relaxed(&block->hash_next));
+}
+
+/* Out of a page's list; what stays loses its links to the dead, which are all of the same page. The
+ * chunks are counted anew. Returns those taken out, chained by the side they have had here. */
+static struct soft_block *sweep_page(struct soft_code *code, struct soft_page *page)
+{
+    struct soft_block **place = &page->blocks, *removed = NULL;
+
+    page->chunks = 0;
+    while (*place) {
+        struct soft_block *block = *place;
+        unsigned side = soft_block_side(block, page->gfn);
+        uint64_t first, end;
+
+        code->steps++;
+        if (block->dead) {
+            *place = block->page_next[side];
+            block->page_next[side] = removed;
+            block->listed &= (uint8_t) ~(SOFT_LISTED_PAGE << side);
+            removed = block;
+            page->count--;
+            continue;
+        }
+        unlink_dead(block);
+        soft_block_extent(block, page->gfn, &first, &end);
+        page->chunks |= soft_chunks_of(first, end);
+        place = &block->page_next[side];
+    }
+    return removed;
+}
+
+void soft_code_kill_locked(struct soft_code *code, struct soft_block *block)
+{
     block->dead = true;
-    /* Pairs with the dispatch of whoever still comes here by a link or a jump-cache entry. */
-    hv_store_release(&block->uop[0].handler, code->stale);
-    page_unlist(*soft_page_slot(code, hv_gpa_to_gfn(block->gpa).v), block);
-    if (soft_block_crosses(block)) {
-        page_unlist(*soft_page_slot(code, block->second_gfn), block);
-    }
     hv_count(&code->invalidations, 1);
 }
 
-/* Drop blocks of @page that overlap [first, end). Returns how many. */
-static unsigned drop_overlapping(struct soft_code *code, struct soft_page *page, uint64_t first,
-                                 uint64_t end)
+void soft_code_bury_locked(struct soft_code *code, struct soft_block *block)
 {
-    struct soft_block *block = page->blocks;
+    if (block->listed & SOFT_LISTED_HASH) {
+        sweep_bucket(code, soft_code_bucket(block->gpa, block->key));
+    }
+    if (block->listed & SOFT_LISTED_PAGE) {
+        (void)sweep_page(code, *soft_page_slot(code, hv_gpa_to_gfn(block->gpa).v));
+    }
+    if (block->listed & SOFT_LISTED_SECOND) {
+        (void)sweep_page(code, *soft_page_slot(code, block->second_gfn));
+    }
+}
+
+unsigned soft_page_drop_locked(struct soft_code *code, struct soft_page *page, uint64_t first,
+                               uint64_t end)
+{
+    struct soft_block *block, *next;
     unsigned dropped = 0;
 
-    while (block) {
-        struct soft_block *next = block->page_next[soft_block_side(block, page->gfn)];
+    for (block = page->blocks; block; block = block->page_next[soft_block_side(block, page->gfn)]) {
         uint64_t block_first, block_end;
 
+        code->steps++;
         soft_block_extent(block, page->gfn, &block_first, &block_end);
         if (block_first < end && first < block_end) {
-            soft_code_drop_locked(code, block);
+            soft_code_kill_locked(code, block);
             dropped++;
         }
-        block = next;
     }
-    if (dropped) {
-        soft_page_recount(page);
+    for (block = dropped ? sweep_page(code, page) : NULL; block; block = next) {
+        next = block->page_next[soft_block_side(block, page->gfn)];
+        soft_code_bury_locked(code, block);
     }
     return dropped;
 }
@@ -118,7 +142,7 @@ bool soft_code_store(struct soft_code *code, struct hv_engine_vcpu *running, hv_
 
         page->serial = ++code->serial;
         if (page->chunks & soft_chunks_of(first, first + bytes)) {
-            if (drop_overlapping(code, page, first, first + bytes) > 0) {
+            if (soft_page_drop_locked(code, page, first, first + bytes) > 0) {
                 page_heat(page);
                 if (running) {
                     running->leave_block = true;
@@ -146,7 +170,7 @@ void soft_code_revoke(struct soft_code *code, hv_gfn gfn)
     hv_lock_take(&code->lock);
     slot = soft_page_slot(code, gfn.v);
     if (*slot) {
-        (void)drop_overlapping(code, *slot, 0, HV_PAGE_SIZE);
+        (void)soft_page_drop_locked(code, *slot, 0, HV_PAGE_SIZE);
         if ((*slot)->state == PAGE_SEALED) {
             soft_page_free(slot);
             unseal = true;

@@ -20,6 +20,9 @@
 /* Invalidations after which a page runs uncached, and for how many lookups. */
 #define HEAT_LIMIT    64u
 #define SHUN_LOOKUPS  4096u
+/* Blocks that a page keeps: several times what code that means well has there, in all its modes. One
+ * more, and they all go: what is done under the lock for one store to it has a bound. */
+#define PAGE_BLOCKS   4096u
 
 enum page_state {
     PAGE_SEALING,
@@ -33,6 +36,7 @@ struct soft_page {
     struct soft_block *blocks;
     uint64_t serial; /* changes with every store */
     uint32_t chunks; /* bit per 128 bytes that blocks overlap */
+    uint32_t count;  /* of blocks */
     uint16_t heat;
     uint16_t shun;
     enum page_state state;
@@ -53,6 +57,7 @@ struct soft_code {
     unsigned current;
     bool recycling;
     uint64_t serial;
+    uint64_t steps; /* list entries looked at to take blocks out: tests count them */
     struct hv_doorbell *bell[HV_MAX_VCPUS];
     /* Atomic: recycling number each vCPU has acknowledged; pairs with soft_code_recycle(). */
     _Atomic uint64_t seen[HV_MAX_VCPUS];
@@ -123,11 +128,19 @@ static inline struct soft_links *soft_block_links(struct soft_block *block)
     return (struct soft_links *)(void *)&block->uop[block->uops];
 }
 
-/** Count the page's chunks anew from its blocks. Locked. */
-void soft_page_recount(struct soft_page *page);
+static inline struct soft_block *soft_block_of(const struct soft_uop *first)
+{
+    return HV_CONTAINER_OF((uintptr_t)first, struct soft_block, uop);
+}
 
-/** Take a block out of hash, pages and chains. Its memory stays. */
-void soft_code_drop_locked(struct soft_code *code, struct soft_block *block);
+/** Take blocks out of hash, pages and links: kill all that are to go, then bury each; in between the
+ * lock is held. Their memory stays. */
+void soft_code_kill_locked(struct soft_code *code, struct soft_block *block);
+void soft_code_bury_locked(struct soft_code *code, struct soft_block *block);
+
+/** Take out blocks of @page that overlap [first, end). Returns how many. */
+unsigned soft_page_drop_locked(struct soft_code *code, struct soft_page *page, uint64_t first,
+                               uint64_t end);
 
 /** Memory of a segment that holds nothing yet, or NULL: recycle. Locked. */
 struct soft_block *soft_code_take_memory(struct soft_code *code, size_t bytes);

@@ -58,17 +58,26 @@ void soft_code_provide_segment(struct soft_code *code)
 
 /* ---- Recycling -------------------------------------------------------------------------------- */
 
-/* Take out all blocks of a segment. */
-static void empty_segment(struct soft_code *code, struct segment *segment)
+static struct soft_block *block_at(const struct segment *segment, size_t offset)
 {
-    size_t at = 0;
+    return (struct soft_block *)(void *)(segment->memory + offset);
+}
 
-    while (at < segment->used) {
-        struct soft_block *block = (struct soft_block *)(void *)(segment->memory + at);
+/* Take out all blocks of some segments. */
+static void empty_segments(struct soft_code *code, const struct segment *segment, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        for (size_t at = 0; at < segment[i].used; at += block_at(&segment[i], at)->bytes) {
+            struct soft_block *block = block_at(&segment[i], at);
 
-        at += block->bytes;
-        if (!block->dead) {
-            soft_code_drop_locked(code, block);
+            if (!block->dead) {
+                soft_code_kill_locked(code, block);
+            }
+        }
+    }
+    for (unsigned i = 0; i < count; i++) {
+        for (size_t at = 0; at < segment[i].used; at += block_at(&segment[i], at)->bytes) {
+            soft_code_bury_locked(code, block_at(&segment[i], at));
         }
     }
 }
@@ -91,15 +100,6 @@ static unsigned collect_empty_pages(struct soft_code *code, uint64_t *gfns, unsi
         }
     }
     return count;
-}
-
-static void recount_pages(struct soft_code *code)
-{
-    for (unsigned i = 0; i < PAGE_BUCKETS; i++) {
-        for (struct soft_page *page = code->page[i]; page; page = page->next) {
-            soft_page_recount(page);
-        }
-    }
 }
 
 /* Wait until no other vCPU can hold a block that was taken out before recycling @number. */
@@ -129,7 +129,6 @@ static uint64_t begin_locked(struct soft_code *code)
     uint64_t number = hv_load_relaxed(&code->recycled) + 1;
 
     code->recycling = true;
-    recount_pages(code);
     hv_store_seq(&code->recycled, number);
     return number;
 }
@@ -163,7 +162,7 @@ void soft_code_recycle(struct soft_code *code, unsigned index)
     hv_lock_take(&code->lock);
     if (!code->recycling) {
         segment = &code->segment[(code->current + 1) % SEGMENTS];
-        empty_segment(code, segment);
+        empty_segments(code, segment, 1);
         number = begin_locked(code);
     }
     hv_lock_drop(&code->lock);
@@ -187,9 +186,7 @@ bool soft_code_empty(struct soft_code *code, unsigned index)
     hv_lock_take(&code->lock);
     begun = !code->recycling;
     if (begun) {
-        for (unsigned i = 0; i < SEGMENTS; i++) {
-            empty_segment(code, &code->segment[i]);
-        }
+        empty_segments(code, code->segment, SEGMENTS);
         number = begin_locked(code);
     }
     hv_lock_drop(&code->lock);

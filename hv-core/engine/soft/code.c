@@ -186,6 +186,7 @@ void soft_block_fill(struct soft_block *block, const struct soft_block_plan *pla
     block->code_bytes = (uint16_t)plan->code_bytes;
     block->uops = (uint16_t)plan->uops;
     block->dead = false;
+    block->listed = 0;
     memcpy(block->uop, plan->uop, plan->uops * sizeof(*plan->uop));
     block->uop[0].insns = (uint8_t)plan->insns;
     links = soft_block_links(block);
@@ -215,6 +216,21 @@ static bool pages_unchanged(struct soft_code *code, const struct soft_block_plan
     return true;
 }
 
+/* Room in the pages' lists: a full one is emptied. */
+static void make_room_locked(struct soft_code *code, const struct soft_block_plan *plan)
+{
+    uint64_t gfn[2] = {hv_gpa_to_gfn(plan->gpa).v, plan->second_gfn};
+
+    for (unsigned i = 0; i < 2 && gfn[i] != UINT64_MAX; i++) {
+        struct soft_page *page = *soft_page_slot(code, gfn[i]);
+
+        /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): it was found unchanged */
+        if (page->count >= PAGE_BLOCKS) {
+            (void)soft_page_drop_locked(code, page, 0, HV_PAGE_SIZE);
+        }
+    }
+}
+
 static void enlist_locked(struct soft_code *code, struct soft_block *block)
 {
     _Atomic(struct soft_block *) *head = &code->bucket[soft_code_bucket(block->gpa, block->key)];
@@ -226,10 +242,13 @@ static void enlist_locked(struct soft_code *code, struct soft_block *block)
 
         /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): its page was found unchanged */
         block->page_next[i] = page->blocks;
+        block->listed |= (uint8_t)(SOFT_LISTED_PAGE << i);
         page->blocks = block;
+        page->count++;
         soft_block_extent(block, gfn[i], &first, &end);
         page->chunks |= soft_chunks_of(first, end);
     }
+    block->listed |= SOFT_LISTED_HASH;
     hv_store_relaxed(&block->hash_next, hv_load_relaxed(head));
     /* Pairs with soft_code_find(): the block is whole before it can be found. */
     hv_store_release(head, block);
@@ -249,6 +268,7 @@ int soft_code_insert(struct soft_code *code, const struct soft_block_plan *plan,
         } else {
             block = soft_code_take_memory(code, soft_block_bytes(plan));
             if (block) {
+                make_room_locked(code, plan);
                 soft_block_fill(block, plan);
                 enlist_locked(code, block);
             }
@@ -268,7 +288,7 @@ int soft_code_insert(struct soft_code *code, const struct soft_block_plan *plan,
 void soft_code_link(struct soft_code *code, const struct soft_uop *branch,
                     enum soft_link_index which, const struct soft_uop *to)
 {
-    const struct soft_block *block = HV_CONTAINER_OF((uintptr_t)to, struct soft_block, uop);
+    const struct soft_block *block = soft_block_of(to);
 
     hv_lock_take(&code->lock);
     if (!block->dead && !soft_block_crosses(block)) {

@@ -62,7 +62,7 @@ HV_STATIC_ASSERT(sizeof(struct soft_uop) == 32, "two micro-operations a cache li
 /* Behind the last micro-operation of a block: where it goes on. */
 struct soft_links {
     /* Atomic: first micro-operation of the successors in the same page, NULL until known. Pairs
-     * with soft_code_link() and its undoing in soft_code_drop(). */
+     * with soft_code_link() and its undoing when the successor is taken out. */
     _Atomic(const struct soft_uop *) to[2];
     int64_t target; /* of the branch, from offset 0 of the page */
     bool fixed;     /* never linked: a scratch block, or code that is checked against CS's limit */
@@ -130,6 +130,13 @@ enum soft_key {
 
 struct soft_page; /* code.c: a page that holds code */
 
+/* Which lists a block stands in. */
+enum soft_listed {
+    SOFT_LISTED_HASH = 1u << 0,
+    SOFT_LISTED_PAGE = 1u << 1,
+    SOFT_LISTED_SECOND = 1u << 2,
+};
+
 struct soft_block {
     /* Set at creation. */
     hv_gpa gpa;
@@ -142,6 +149,7 @@ struct soft_block {
     _Atomic(struct soft_block *) hash_next;
     /* Guarded by the cache's lock. */
     bool dead;
+    uint8_t listed;                  /* enum soft_listed */
     struct soft_block *page_next[2]; /* in the list of its page, and of the second one */
     struct soft_uop uop[] HV_ALIGNED(32);
 };

@@ -179,6 +179,24 @@ snippet_\name\()_end:
     hlt
     done patch_function
 
+    /* Every other time the block at 1 stores into the one at 2, which the one at 3 jumps to. */
+    snippet patch_successor
+    lea rdi, [rip + 2f]
+    xor ecx, ecx
+    xor edx, edx
+1:  test ecx, 1
+    jnz 3f
+    mov [rdi + 1], cl
+3:  jmp 2f
+    .skip 256
+2:  mov eax, 0
+    add edx, eax
+    inc ecx
+    cmp ecx, 40
+    jne 1b
+    hlt
+    done patch_successor
+
     snippet function_1
     mov eax, 1
     ret
