@@ -26,7 +26,7 @@ static inline uint64_t hv_bytes_get(uint64_t value, uint64_t offset, unsigned by
     return value >> offset * 8 & hv_bytes_mask(bytes);
 }
 
-/** @value with its @bytes (1 to 8) bytes from byte @offset (0 to 7) on replaced by @part's low ones. */
+/** @value with its @bytes (1 to 8) bytes from byte @offset (0 to 7) on taken from @part's low ones. */
 static inline uint64_t hv_bytes_put(uint64_t value, uint64_t offset, unsigned bytes, uint64_t part)
 {
     uint64_t mask = hv_bytes_mask(bytes) << offset * 8;

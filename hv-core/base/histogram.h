@@ -9,7 +9,8 @@
  *     width             1 |       1 |        2 | … | 2^30
  *
  * One thread records (or threads under one lock, or all of them by the shared form); any thread may
- * read, merge or ask meanwhile and gets values that were true one after another, not at one instant. Counts stop at 2^32 - 1.
+ * read, merge or ask meanwhile and gets values that were true one after another, not at one
+ * instant. Counts stop at 2^32 - 1.
  *
  * Source: the bucket scheme of G. Tene's HdrHistogram.
  */

@@ -25,6 +25,12 @@ typedef void hv_log_sink(void *context, enum hv_log_level level, const char *lin
 /** Replace the sink (default: write(2) to stderr at level WARNING and above). At start-up only. */
 void hv_log_set_sink(hv_log_sink *sink, void *context, enum hv_log_level most);
 
+/**
+ * Log one line, given without its newline; a level beyond the sink's is dropped. What a guest can
+ * cause goes through hv_log_guest() instead.
+ *
+ * Context: any thread, any lock held; blocks no longer than the sink.
+ */
 void hv_log(enum hv_log_level level, const char *format, ...) HV_PRINTF(2, 3);
 
 /* One a domain; zero-initialised. */

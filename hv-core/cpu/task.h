@@ -15,5 +15,6 @@ struct hv_task_switch {
     uint32_t ext;
 };
 
+/** As hv_transfer_task(): early faults leave all as it was, later ones are the new task's. */
 HV_MUST_CHECK int hv_task_switch(struct hv_cpu *cpu, const struct hv_access *access,
                                  const struct hv_task_switch *task, struct hv_fault *fault_out);

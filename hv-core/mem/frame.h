@@ -34,7 +34,7 @@
  *       zeroed it, and never assigned meanwhile;
  *   (7) pins count only while the type is WRITABLE and INUSE.
  *
- * Source: seeds sections 2 and 7.4; Xen's page_info for the shape of the two words.
+ * Source: decisions D1 to D4; Xen's page_info for the shape of the two words.
  */
 #pragma once
 

@@ -52,6 +52,7 @@ struct hv_bus {
     struct hv_bus_range fallback[2]; /* ops NULL: none */
 };
 
+/** No ranges, no fallback. There is nothing to finish. */
 void hv_bus_init(struct hv_bus *bus);
 
 /**
@@ -81,6 +82,13 @@ int hv_bus_write_nothing(void *context, uint32_t vcpu, uint64_t offset, unsigned
 void hv_bus_set_fallback(struct hv_bus *bus, enum hv_bus_space space, const struct hv_bus_ops *ops,
                          void *context, unsigned widest);
 
+/**
+ * An access of @bytes (1, 2, 4, 8) by @vcpu at [address, address + bytes). What lies behind the end
+ * of the space is nobody's.
+ *
+ * Returns 0, with *value_out zero-extended; -EAGAIN as the device did (what came before it in a
+ * split access is done). Context: no lock of rank >= DEVICE.
+ */
 HV_MUST_CHECK int hv_bus_read(const struct hv_bus *bus, enum hv_bus_space space, uint32_t vcpu,
                               uint64_t address, unsigned bytes, uint64_t *value_out);
 HV_MUST_CHECK int hv_bus_write(const struct hv_bus *bus, enum hv_bus_space space, uint32_t vcpu,

@@ -22,7 +22,8 @@
  * consistent. If it missed the store, the load finds the new epoch, which was released after the
  * unlinking.
  *
- * Source: P. McKenney and others, "Performance of memory reclamation for lockless synchronization", 2007.
+ * Source: P. McKenney and others, "Performance of memory reclamation for lockless synchronization",
+ * 2007.
  */
 #pragma once
 

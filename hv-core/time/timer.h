@@ -89,6 +89,7 @@ void hv_timer_kill(struct hv_timer *timer);
 /** Allow a killed timer to be armed again. */
 void hv_timer_revive(struct hv_timer *timer);
 
+/** From hv_timer_arm() until the callback begins or it is disarmed. Any thread: may be old news. */
 bool hv_timer_armed(struct hv_timer *timer);
 
 /**

@@ -5,8 +5,8 @@
  *     cooked --open--> raw --SIGTSTP--> cooked, and we are stopped --SIGCONT--> raw --close--> cooked
  *
  * Keys reach the machine as bytes, so that only another process can stop us, by SIGTSTP or SIGSTOP.
- * After SIGSTOP, too, SIGCONT makes the terminal raw again: the shell has set it for itself. A machine
- * that is sent to the background runs on, and leaves the terminal to whoever has it.
+ * After SIGSTOP, too, SIGCONT makes the terminal raw again: the shell has set it for itself. A
+ * machine that is sent to the background runs on, and leaves the terminal to whoever has it.
  */
 #pragma once
 

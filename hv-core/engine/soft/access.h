@@ -20,6 +20,7 @@
 
 #include "engine/soft/vcpu.h"
 
+/** Make vcpu->tlbs, empty, with the view of the present mode to be set. -ENOMEM. */
 HV_MUST_CHECK int soft_tlbs_create(struct hv_engine_vcpu *vcpu);
 /** NULL tables are accepted. */
 void soft_tlbs_destroy(struct hv_engine_vcpu *vcpu);
@@ -28,7 +29,10 @@ void soft_tlbs_destroy(struct hv_engine_vcpu *vcpu);
  * Flushes when rights may have changed. */
 void soft_tlb_set_mode(struct hv_engine_vcpu *vcpu);
 
-/** Forget translations: see hv_access_ops. soft_tlb_flush_all() also takes the flush clock. */
+/**
+ * Forget translations, as the functions of the same names in struct hv_access_ops.
+ * soft_tlb_flush_all() also takes the flush clock.
+ */
 void soft_tlb_flush_all(struct hv_engine_vcpu *vcpu);
 void soft_tlb_flush_non_global(struct hv_engine_vcpu *vcpu);
 void soft_tlb_flush_page(struct hv_engine_vcpu *vcpu, hv_gva gva);

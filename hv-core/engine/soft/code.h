@@ -4,13 +4,13 @@
  * page hold code.
  *
  * A page's first block seals its frame as CODE (decisions D1): from then on every store to it takes
- * the slow path, asks here, and either misses all chunks or invalidates the blocks that overlap. A page
- * that holds no block any more is unsealed by the second store that finds none.
+ * the slow path, asks here, and either misses all chunks or invalidates the blocks that overlap. A
+ * page that holds no block any more is unsealed by the second store that finds none.
  *
  * Blocks are shared by the domain's vCPUs and read without a lock; insertion and removal hold
  * HV_RANK_CODE. A removed block's memory is reused only after every vCPU acknowledged
- * HV_REQUEST_CODE or was OUTSIDE (D4). The cache is capped at 16 MiB (D23): a full one loses its oldest
- * MiB.
+ * HV_REQUEST_CODE or was OUTSIDE (D4). The cache is capped at 16 MiB (D23): a full one loses its
+ * oldest MiB.
  *
  * Source: Bochs' icache for 128-byte granularity; QEMU's tb-maint for the sealing of pages.
  */
@@ -20,7 +20,9 @@
 
 #define SOFT_CHUNK_BYTES 128u
 
+/** An empty cache over @memory, which is borrowed. -ENOMEM. */
 HV_MUST_CHECK int soft_code_create(struct hv_memory *memory, struct soft_code **code_out);
+/** No vCPU runs any more. NULL is accepted. */
 void soft_code_destroy(struct soft_code *code);
 
 /**

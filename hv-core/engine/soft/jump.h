@@ -38,7 +38,9 @@ static inline struct soft_jump *soft_jump_slot(struct soft_jump_cache *cache, ui
     return &cache->jump[(rip ^ (rip >> 12)) & (SOFT_JUMPS - 1)];
 }
 
+/** One vCPU's cache, which knows nothing. -ENOMEM. */
 HV_MUST_CHECK int soft_jumps_create(struct soft_jump_cache **cache_out);
+/** NULL is accepted. */
 void soft_jumps_destroy(struct soft_jump_cache *cache);
 
 /** Forget all: before the memory of blocks is used again. */

@@ -170,5 +170,6 @@ struct soft_snapshot {
     uint16_t arith;
 };
 
+/** Spills live x87 state and syncs MXCSR first; what is live at the restore is lost. */
 void soft_snapshot_take(struct hv_engine_vcpu *vcpu, struct soft_snapshot *snapshot);
 void soft_snapshot_restore(struct hv_engine_vcpu *vcpu, const struct soft_snapshot *snapshot);

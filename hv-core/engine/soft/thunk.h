@@ -64,7 +64,9 @@ enum soft_thunk_x87 {
     SOFT_THUNK_X87_CONTROL = 1u << 1, /* leaves the instruction and data pointers alone */
 };
 
+/** A domain's thunks, none yet. -ENOMEM; another errno where the host maps no executable memory. */
 HV_MUST_CHECK int soft_thunks_create(struct soft_thunks **thunks_out);
+/** No vCPU runs. NULL is accepted. */
 void soft_thunks_destroy(struct soft_thunks *thunks);
 
 /**
@@ -90,8 +92,8 @@ void soft_thunks_open(struct soft_thunks *thunks);
  *
  * @bytes  the instruction's bytes, insn->length of them; borrowed for the call.
  *
- * Returns 0 and *thunk_out (valid until soft_thunks_reset()); -ENOTSUP when the instruction is none that
- * may run so (control transfer, privileged, system state, segment bases, CPUID, RDTSC, …): the
+ * Returns 0 and *thunk_out (valid until soft_thunks_reset()); -ENOTSUP when the instruction is none
+ * that may run so (control transfer, privileged, system state, segment bases, CPUID, RDTSC, …): the
  * caller has its own handler or raises #UD; -ENOSPC when the domain has as many as it may: see
  * soft_thunks_reset(); -ENOMEM when the host has no memory.
  * Context: any vCPU's thread; locks: HV_RANK_CODE.

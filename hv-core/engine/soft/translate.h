@@ -7,7 +7,9 @@
 
 #include "engine/soft/uop.h"
 
+/** One vCPU's workspace, for its thread alone. -ENOMEM. */
 HV_MUST_CHECK int soft_translator_create(struct soft_translator **translator_out);
+/** NULL is accepted. */
 void soft_translator_destroy(struct soft_translator *translator);
 
 /**

@@ -34,6 +34,7 @@ enum soft_xsave_form {
     SOFT_XSAVEC, /* also XSAVES: there is no supervisor state */
 };
 
+/** @wide  REX.W: pointers of 64 bits. Results of both as soft_xstate_insn(). */
 HV_MUST_CHECK int soft_xsave(struct hv_engine_vcpu *vcpu, enum soft_xsave_form form, bool wide,
                              uint64_t gva);
 

@@ -74,7 +74,7 @@ static inline int run_to_halt(struct soft_machine *machine)
     return soft_machine_run(machine, 0).kind == HV_EXIT_HLT ? soft_machine_exception(machine) : -2;
 }
 
-/** 64-bit mode: the RIP that the last exception's frame holds; @with_error when a code stands before it. */
+/** 64-bit mode: RIP in the last exception's frame; @with_error when a code stands before it. */
 static inline uint64_t frame_rip(struct soft_machine *machine, bool with_error)
 {
     return soft_machine_peek(machine, reg(machine, HV_REG_RSP) + (with_error ? 8 : 0), 8);
