@@ -40,7 +40,8 @@
     begin
     mov eax, offset own_tss
     mov [gdt + SPARE + 2], ax
-    mov word ptr [gdt + SPARE], own_tss_end - own_tss - 1
+    mov ax, [own_limit]
+    mov [gdt + SPARE], ax
     mov dword ptr [gdt + SPARE + 4], 0x8900 + (IMAGE >> 16)
     mov eax, SPARE
     ltr ax
@@ -58,6 +59,8 @@
 done:
     hlt
 
+own_limit:
+    .word own_tss_end - own_tss - 1
 own_tss:
     .long 0
     .quad handler_stack_top
