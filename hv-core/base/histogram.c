@@ -56,6 +56,13 @@ uint64_t hv_histogram_bucket_top(size_t bucket)
     return ((part + 1) << shift) - 1;
 }
 
+/* Buckets up to the greatest value; the others are empty, but for a span that is just being recorded.
+ * Most histograms end early. */
+static size_t buckets_used(const struct hv_histogram *histogram)
+{
+    return hv_histogram_bucket(atomic_load_explicit(&histogram->max_ns, memory_order_relaxed)) + 1;
+}
+
 void hv_histogram_record(struct hv_histogram *histogram, uint64_t value_ns)
 {
     add_count(&histogram->counts[hv_histogram_bucket(value_ns)], 1);
@@ -81,7 +88,7 @@ void hv_histogram_record_shared(struct hv_histogram *histogram, uint64_t value_n
 
 void hv_histogram_merge(struct hv_histogram *to, const struct hv_histogram *from)
 {
-    for (size_t i = 0; i < HV_HISTOGRAM_BUCKETS; i++) {
+    for (size_t i = 0, used = buckets_used(from); i < used; i++) {
         uint32_t more = atomic_load_explicit(&from->counts[i], memory_order_relaxed);
 
         if (more > 0) {
@@ -120,7 +127,7 @@ uint64_t hv_histogram_count(const struct hv_histogram *histogram)
 {
     uint64_t count = 0;
 
-    for (size_t i = 0; i < HV_HISTOGRAM_BUCKETS; i++) {
+    for (size_t i = 0, used = buckets_used(histogram); i < used; i++) {
         count += atomic_load_explicit(&histogram->counts[i], memory_order_relaxed);
     }
     return count;
