@@ -86,13 +86,12 @@ static hv_mfn take_bit(struct hv_heap *heap, uint32_t index)
     return mfn;
 }
 
-/* Up to @most frames of one split extent. */
-static void take_bits_locked(struct hv_heap *heap, uint32_t index, unsigned most,
-                             struct hv_frame_batch *batch)
+/* Up to @most frames of an extent that is being split, or was, and is MOVING. */
+static void take_bits(struct hv_heap *heap, uint32_t index, unsigned most,
+                      struct hv_frame_batch *batch)
 {
     struct hv_extent *extent = &heap->extents[index];
 
-    hv_shard_remove_locked(heap, index);
     while (batch->count < most && extent->free > 0) {
         hv_mfn mfn = take_bit(heap, index);
         uint64_t count = hv_load_relaxed(&hv_arena_frame(heap->arena, mfn)->count);
@@ -106,10 +105,23 @@ static void take_bits_locked(struct hv_heap *heap, uint32_t index, unsigned most
         }
         batch->frames[batch->count++] = mfn;
     }
-    if (extent->free > 0) {
-        hv_shard_insert_locked(heap, index, HV_EXTENT_STATE_SPLIT);
-    } else {
-        extent->state = HV_EXTENT_STATE_FULL;
+}
+
+/* Up to @most frames of the shard's split extents. */
+static void take_frames_locked(struct hv_heap *heap, struct hv_shard *shard, unsigned most,
+                               struct hv_frame_batch *batch)
+{
+    while (batch->count < most && shard->head[HV_EXTENT_STATE_SPLIT] != HV_EXTENT_NIL) {
+        uint32_t index = shard->head[HV_EXTENT_STATE_SPLIT];
+        struct hv_extent *extent = &heap->extents[index];
+
+        hv_shard_remove_locked(heap, index);
+        take_bits(heap, index, most, batch);
+        if (extent->free > 0) {
+            hv_shard_insert_locked(heap, index, HV_EXTENT_STATE_SPLIT);
+        } else {
+            extent->state = HV_EXTENT_STATE_FULL;
+        }
     }
 }
 
@@ -124,9 +136,7 @@ static bool take_frames(struct hv_heap *heap, unsigned home, unsigned most,
         struct hv_shard *shard = &heap->shards[(home + i) % heap->shard_count];
 
         hv_lock_take(&shard->lock);
-        while (batch->count < most && shard->head[HV_EXTENT_STATE_SPLIT] != HV_EXTENT_NIL) {
-            take_bits_locked(heap, shard->head[HV_EXTENT_STATE_SPLIT], most, batch);
-        }
+        take_frames_locked(heap, shard, most, batch);
         /* Under the lock: who finds the list without them finds them moving. */
         hv_heap_hold(heap, batch->count);
         hv_lock_drop(&shard->lock);
@@ -135,25 +145,45 @@ static bool take_frames(struct hv_heap *heap, unsigned home, unsigned most,
     return batch->count > 0;
 }
 
-/* Split a whole extent and take its first @most frames; they count as moving. */
+static uint16_t count_dirty(const struct hv_heap *heap, uint32_t extent)
+{
+    const struct hv_frame *frames = hv_arena_frame(heap->arena, hv_extent_first(extent));
+    uint16_t dirty = 0;
+
+    for (uint64_t i = 0; i < HV_EXTENT_FRAMES; i++) {
+        if (hv_load_relaxed(&frames[i].count) & HV_FRAME_NEED_SCRUB) {
+            dirty++;
+        }
+    }
+    return dirty;
+}
+
+/*
+ * Split a whole extent and take its first @most frames; they count as moving. A dirty one is not
+ * scrubbed for that: each frame is when it is used, so that one costs a page and not 2 MiB.
+ */
 static int split_extent(struct hv_heap *heap, unsigned home, unsigned most,
                         struct hv_frame_batch *batch)
 {
+    enum hv_extent_state was;
     struct hv_extent *extent;
-    uint32_t index;
-    int err = take_ready_extent(heap, home, &index);
+    uint32_t index = hv_heap_take_extent(heap, home, &was);
 
-    if (err) {
-        return err;
+    if (index == HV_EXTENT_NIL) {
+        return -EAGAIN;
+    }
+    if (was != HV_EXTENT_STATE_DIRTY) {
+        int err = hv_heap_make_ready(heap, index, was);
+
+        if (err) {
+            return err;
+        }
     }
     extent = &heap->extents[index];
     memset(extent->free_map, 0xff, sizeof(extent->free_map));
     extent->free = HV_EXTENT_FRAMES;
-    extent->dirty = 0;
-    while (batch->count < most) {
-        batch->frames[batch->count++] = take_bit(heap, index);
-        extent->free--;
-    }
+    extent->dirty = was == HV_EXTENT_STATE_DIRTY ? count_dirty(heap, index) : 0;
+    take_bits(heap, index, most, batch);
     hv_heap_hold(heap, batch->count);
     hv_heap_give_extent(heap, index, HV_EXTENT_STATE_SPLIT);
     return 0;

@@ -4,7 +4,8 @@
  *
  *     RETURNED --populate--> (moving) --> OWNED | SPLIT
  *     CLEAN --------------> (moving) --> OWNED | SPLIT
- *     DIRTY ----scrub-----> (moving) --> OWNED | SPLIT
+ *     DIRTY ----scrub-----> (moving) --> OWNED
+ *     DIRTY --------------> (moving) --> SPLIT, whose frames are scrubbed one by one
  *     DIRTY --hv_heap_scrub_spare--> (moving) --> CLEAN; DIRTY again when somebody wants it
  *     CLEAN | DIRTY --hv_heap_trim--> (moving) --> RETURNED
  *     OWNED --hv_heap_free_extent--> DIRTY

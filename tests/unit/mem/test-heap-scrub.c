@@ -270,6 +270,33 @@ static void test_no_leak(void)
     hv_arena_destroy(arena);
 }
 
+/* One frame of a dirty extent costs one frame's scrub; of one half scrubbed, too. */
+static void split_dirty(bool half)
+{
+    hv_mfn mfn;
+
+    TAP_OK(open_dirty(HV_BACKING_KIND_ANON, 1, 1));
+    for (unsigned i = 0; half && i < HV_EXTENT_FRAMES / 2; i++) {
+        hv_heap_scrub_frame(heap, (hv_mfn){i});
+    }
+    TAP_EQ(hv_heap_claim(heap, 1), 0);
+    TAP_EQ(hv_heap_alloc_frame(heap, 5, &mfn), 0);
+    TAP_OK(is_zero(mfn));
+    TAP_EQ(frames_owing_scrub(0), half ? HV_EXTENT_FRAMES / 2 : HV_EXTENT_FRAMES - 1);
+    TAP_EQ(heap_info().dirty_frames, frames_owing_scrub(0));
+    TAP_OK(conserved(1));
+    hv_frame_put(arena, mfn);
+    TAP_EQ(heap_info().dirty_frames, HV_EXTENT_FRAMES);
+    TAP_OK(conserved(0));
+    hv_arena_destroy(arena);
+}
+
+static void test_split_dirty(void)
+{
+    split_dirty(false);
+    split_dirty(true);
+}
+
 /* Clean before dirty before returned, wherever they are. */
 static void test_preference(void)
 {
@@ -307,6 +334,7 @@ int main(int argc, char **argv)
         {"heap.scrub-after-abort", test_after_abort},
         {"heap.no-leak-background", test_no_leak},
         {"heap.preference", test_preference},
+        {"heap.split-dirty", test_split_dirty},
     };
 
     return tap_run(argc, argv, cases, HV_ARRAY_LEN(cases));
