@@ -56,13 +56,21 @@ typedef struct {
     uint64_t v;
 } hv_ns;
 
-#define HV_MFN_NONE  ((hv_mfn){UINT64_MAX})
-/* A deadline that never comes. */
-#define HV_NS_NEVER  ((hv_ns){UINT64_MAX})
+/* The name of a domain, of one core, for ever: no other will have it. 63:16 generation, 15:0 id. */
+typedef struct {
+    uint64_t v;
+} hv_handle;
 
-#define HV_NS_PER_US ((uint64_t)1000)
-#define HV_NS_PER_MS ((uint64_t)1000000)
-#define HV_NS_PER_S  ((uint64_t)1000000000)
+/* A domain that never is. */
+#define HV_HANDLE_NONE ((hv_handle){0})
+
+#define HV_MFN_NONE    ((hv_mfn){UINT64_MAX})
+/* A deadline that never comes. */
+#define HV_NS_NEVER    ((hv_ns){UINT64_MAX})
+
+#define HV_NS_PER_US   ((uint64_t)1000)
+#define HV_NS_PER_MS   ((uint64_t)1000000)
+#define HV_NS_PER_S    ((uint64_t)1000000000)
 
 static inline hv_gfn hv_gpa_to_gfn(hv_gpa gpa)
 {
