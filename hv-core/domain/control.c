@@ -128,6 +128,7 @@ static void fill_crash(const struct hv_domain *domain, const struct hv_vcpu *vcp
         .cpl = cpu->cpl,
         .code_bits = code_bits(cpu),
         .blocks = trace.count,
+        .all_blocks = trace.complete,
         .code_bytes = trace.code_bytes,
     };
     for (unsigned i = 0; i < HV_REG_COUNT; i++) {

@@ -125,6 +125,7 @@ static int make_vcpus(struct hv_domain *domain, const struct hv_domain_config *c
             .io = &hv_domain_engine_io,
             .io_context = vcpu,
             .force_io_exit = config->flags & HV_DOMAIN_FORCE_IO_EXIT,
+            .trace_blocks = config->flags & HV_DOMAIN_TRACE_BLOCKS,
         };
 
         hv_vcpu_init(vcpu, domain, i);

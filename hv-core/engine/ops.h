@@ -53,6 +53,7 @@ struct hv_engine_vcpu_config {
     const struct hv_engine_io *io;
     void *io_context;
     bool force_io_exit; /* debugging: leave with HV_EXIT_IO at every device access */
+    bool trace_blocks;  /* debugging: record every block, whatever it costs */
 };
 
 /* What an engine counts; single writer, relaxed readers. Names as in docs/stats.md. */
@@ -61,10 +62,14 @@ struct hv_engine_counters {
     _Atomic uint64_t exits[HV_EXIT_KINDS];
 };
 
-/* Registers and the way to where a vCPU crashed, for the report of a triple fault. */
+/*
+ * The way to where a vCPU crashed, for the report of a triple fault: pieces of straight code as the
+ * engine knows them. Without trace_blocks those are left out that others led to at full speed.
+ */
 #define HV_ENGINE_TRACE_BLOCKS 16
 struct hv_engine_trace {
     unsigned count;
+    bool complete;                              /* nothing is left out */
     uint64_t block_rip[HV_ENGINE_TRACE_BLOCKS]; /* linear addresses, oldest first */
     uint8_t code[32]; /* bytes at the last RIP, as far as they can be read */
     unsigned code_bytes;

@@ -32,7 +32,10 @@ static void append_registers(GString *text, const struct hv_crash_report *report
 
 static void append_blocks(GString *text, const struct hv_crash_report *report)
 {
-    g_string_append(text, _("last blocks, oldest first:"));
+    g_string_append(text, report->all_blocks
+                              ? _("last blocks, oldest first:")
+                              : _("last blocks that were looked up, oldest first (for all of them: "
+                                  "--debug trace-blocks):"));
     for (guint i = 0; i < report->blocks; i++) {
         g_string_append_printf(text, "%s%016" G_GINT64_MODIFIER "x", i % 4 == 0 ? "\n  " : " ",
                                report->block_rip[i]);

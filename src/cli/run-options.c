@@ -6,7 +6,7 @@
 #include "common/lodge-error.h"
 #include "common/units.h"
 
-#include <hv/types.h>
+#include <hv/domain.h>
 
 #include <string.h>
 #include <unistd.h>
@@ -176,10 +176,32 @@ static gboolean take_stats(LodgeRunOptions *options, const char *text, GError **
 
 static gboolean take_debug(LodgeRunOptions *options, const char *text, GError **error)
 {
-    if (text && strcmp(text, "force-io-exit") != 0) {
-        return refuse(error, _("--debug %s: expected force-io-exit"), text);
+    static const struct {
+        const char *name;
+        guint flag;
+    } known[] = {
+        {"force-io-exit", HV_DOMAIN_FORCE_IO_EXIT},
+        {"trace-blocks", HV_DOMAIN_TRACE_BLOCKS},
+    };
+    g_auto(GStrv) names = text ? g_strsplit(text, ",", -1) : NULL;
+
+    if (text && !names[0]) {
+        return refuse(error, _("--debug: expected force-io-exit or trace-blocks"));
     }
-    options->force_io_exit = text != NULL;
+    for (guint i = 0; names && names[i]; i++) {
+        guint at = 0;
+
+        while (at < G_N_ELEMENTS(known) && strcmp(names[i], known[at].name) != 0) {
+            at++;
+        }
+        if (at == G_N_ELEMENTS(known)) {
+            return refuse(error,
+                          _("--debug %s: expected force-io-exit or trace-blocks, or both with a "
+                            "comma between"),
+                          text);
+        }
+        options->debug_flags |= known[at].flag;
+    }
     return TRUE;
 }
 
@@ -230,7 +252,7 @@ static GOptionContext *make_context(Given *given)
          N_("print all statistics, or a table of all locks, at exit, on stderr or into a file"),
          N_("json|locks[:FILE]")},
         {"debug", 0, 0, G_OPTION_ARG_STRING, &given->debug,
-         N_("debugging: let every device access leave the engine"), N_("force-io-exit")},
+         N_("debugging: force-io-exit, trace-blocks, or both"), N_("WHAT[,WHAT]")},
         {NULL},
     };
     GOptionContext *context = g_option_context_new(NULL);

@@ -25,7 +25,7 @@ typedef struct {
     gdouble timeout_s; /* 0: none */
     gboolean restart;  /* on a guest's reboot */
     gboolean testdev;
-    gboolean force_io_exit; /* debugging */
+    guint debug_flags; /* of enum hv_domain_flag */
     LodgeStats stats;
     char *stats_path; /* NULL: stderr */
 } LodgeRunOptions;

@@ -141,8 +141,7 @@ static gboolean create_machine(Run *run, GError **error)
         .engine = options->engine,
         .memory_bytes = options->memory_bytes,
         .vcpus = options->vcpus,
-        .flags = (options->testdev ? HV_DOMAIN_TESTDEV : 0u) |
-                 (options->force_io_exit ? HV_DOMAIN_FORCE_IO_EXIT : 0u),
+        .flags = (options->testdev ? HV_DOMAIN_TESTDEV : 0u) | options->debug_flags,
         .console = run->console ? &lodge_console_ops : NULL,
         .console_context = run->console,
     };

@@ -41,6 +41,9 @@ static void put(struct hv_engine_vcpu *vcpu, uint64_t rip, const struct soft_uop
 {
     struct soft_jump *jump = soft_jump_slot(vcpu->jumps, rip);
 
+    if (HV_UNLIKELY(vcpu->trace_blocks)) {
+        return;
+    }
     jump->rip = rip;
     jump->stamp = vcpu->stamp[rip >> 63];
     jump->uop = uop;
@@ -116,10 +119,15 @@ const struct soft_uop *soft_jump_find(struct hv_engine_vcpu *vcpu, uint64_t rip)
     return block->uop;
 }
 
+const struct soft_uop *soft_jump_onward(struct hv_engine_vcpu *vcpu, uint64_t rip)
+{
+    return HV_UNLIKELY(vcpu->trace_blocks) ? NULL : soft_jump_find(vcpu, rip);
+}
+
 const struct soft_uop *soft_jump_link(struct hv_engine_vcpu *vcpu, uint64_t rip,
                                       const struct soft_uop *branch, enum soft_link_index which)
 {
-    const struct soft_uop *to = soft_jump_find(vcpu, rip);
+    const struct soft_uop *to = soft_jump_onward(vcpu, rip);
 
     if (to) {
         soft_code_link(vcpu->domain->code, branch, which, to);

@@ -28,7 +28,8 @@ struct soft_jump_cache {
     struct soft_jump jump[SOFT_JUMPS];
     /* Where the run loop started blocks, newest at count - 1: for crash reports. Blocks that others
      * lead to without leaving the interpreter are not in it: to record those too, the loops of
-     * soft-loops take 3 % longer in the mean and the one of the shortest blocks 13 %. */
+     * soft-loops take 3 % longer in the mean and the one of the shortest blocks 13 %. With
+     * vcpu->trace_blocks no block leads to another. */
     uint64_t trace_rip[HV_ENGINE_TRACE_BLOCKS];
     uint64_t traced;
 };
@@ -60,7 +61,10 @@ static inline void soft_jump_forget(struct soft_jump_cache *cache, uint64_t rip)
  */
 const struct soft_uop *soft_jump_find(struct hv_engine_vcpu *vcpu, uint64_t rip);
 
-/** As soft_jump_find(), and link @branch to what was found when both are of one page. */
+/** As soft_jump_find(), for a block that leads to @rip: NULL, too, when the run loop is to record it. */
+const struct soft_uop *soft_jump_onward(struct hv_engine_vcpu *vcpu, uint64_t rip);
+
+/** As soft_jump_onward(), and link @branch to what was found when both are of one page. */
 const struct soft_uop *soft_jump_link(struct hv_engine_vcpu *vcpu, uint64_t rip,
                                       const struct soft_uop *branch, enum soft_link_index which);
 

@@ -81,6 +81,7 @@ static void vcpu_configure(struct hv_engine_vcpu *vcpu, struct hv_engine_domain 
     vcpu->io = config->io;
     vcpu->io_context = config->io_context;
     vcpu->force_io_exit = config->force_io_exit;
+    vcpu->trace_blocks = config->trace_blocks;
     vcpu->index = config->index;
     vcpu->access = (struct hv_access){.ops = &soft_access_ops, .context = vcpu};
 }

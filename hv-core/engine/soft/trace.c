@@ -59,7 +59,7 @@ void soft_trace_get(struct hv_engine_vcpu *vcpu, struct hv_engine_trace *trace_o
     uint64_t traced = jumps->traced;
     unsigned count = traced < HV_ENGINE_TRACE_BLOCKS ? (unsigned)traced : HV_ENGINE_TRACE_BLOCKS;
 
-    *trace_out = (struct hv_engine_trace){.count = count};
+    *trace_out = (struct hv_engine_trace){.count = count, .complete = vcpu->trace_blocks};
     for (unsigned i = 0; i < count; i++) {
         trace_out->block_rip[i] = jumps->trace_rip[(traced - count + i) % HV_ENGINE_TRACE_BLOCKS];
     }

@@ -139,8 +139,8 @@ struct hv_engine_vcpu {
     const struct hv_engine_io *io;
     void *io_context;
     bool force_io_exit; /* debugging: every device access leaves the engine once (D9) */
+    bool trace_blocks;  /* debugging: every block is started, and recorded, by the run loop */
     unsigned index;
     struct hv_access access; /* the table of access.c over this vCPU */
     struct hv_engine_counters counters;
-    struct hv_engine_trace trace;
 };

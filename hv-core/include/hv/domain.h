@@ -41,6 +41,7 @@ struct hv_console_ops {
 enum hv_domain_flag {
     HV_DOMAIN_TESTDEV = 1u << 0,       /* fw_cfg, isa-debug-exit, pc-testdev ports */
     HV_DOMAIN_FORCE_IO_EXIT = 1u << 1, /* debugging: every device access leaves the engine */
+    HV_DOMAIN_TRACE_BLOCKS = 1u << 2,  /* debugging: a crash report holds all last blocks; slow */
 };
 
 struct hv_domain_config {
@@ -191,7 +192,9 @@ struct hv_crash_report {
     uint16_t cs, ss, ds, es, fs, gs;
     uint64_t fs_base, gs_base;
     uint8_t cpl, code_bits; /* 16, 32, 64 */
-    unsigned blocks;
+    unsigned blocks;        /* pieces of straight code, oldest first */
+    bool all_blocks; /* HV_DOMAIN_TRACE_BLOCKS; else those between them are left out that others led
+                      * to at full speed */
     uint64_t block_rip[16];
     uint8_t code[32];
     unsigned code_bytes;

@@ -56,6 +56,21 @@ static void run_scribble_all(void)
 
 /* ---- Code that changes ------------------------------------------------------------------------- */
 
+/* As many blocks in a page as it has bytes, and then a store to it. */
+static void run_code_full(void)
+{
+    uint8_t *page = (uint8_t *)ARENA;
+
+    interrupts_off();
+    for (;;) {
+        memset(page, 0xc3, 4096);
+        for (uint32_t i = 0; i < 4096; i++) {
+            ((void (*)(void))(page + i))();
+        }
+        page[random_below(4096)] = 0xc3;
+    }
+}
+
 /* Each round changes the immediate of the instruction that runs next. */
 static void run_self_modify(void)
 {
@@ -266,19 +281,12 @@ static void run_flush_storm(void)
 }
 
 const struct payload memory_payloads[] = {
-    {"write-all", run_write_all},
-    {"write-tables", run_write_tables},
-    {"scribble-all", run_scribble_all},
-    {"self-modify", run_self_modify},
-    {"creep", run_creep},
-    {"modify-all", run_modify_all},
-    {"lock-all", run_lock_all},
-    {"page-loops", run_page_loops},
-    {"page-devices", run_page_devices},
-    {"string-huge", run_string_huge},
-    {"string-hole", run_string_hole},
-    {"string-input", run_string_input},
-    {"string-random", run_string_random},
-    {"flush-storm", run_flush_storm},
-    {NULL, NULL},
+    {"write-all", run_write_all},       {"write-tables", run_write_tables},
+    {"scribble-all", run_scribble_all}, {"code-full", run_code_full},
+    {"self-modify", run_self_modify},   {"creep", run_creep},
+    {"modify-all", run_modify_all},     {"lock-all", run_lock_all},
+    {"page-loops", run_page_loops},     {"page-devices", run_page_devices},
+    {"string-huge", run_string_huge},   {"string-hole", run_string_hole},
+    {"string-input", run_string_input}, {"string-random", run_string_random},
+    {"flush-storm", run_flush_storm},   {NULL, NULL},
 };

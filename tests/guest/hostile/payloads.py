@@ -36,6 +36,7 @@ PAYLOADS = {
     'write-all': (1, FOREVER),
     'write-tables': (1, FOREVER),
     'scribble-all': (4, FOREVER),
+    'code-full': (1, FOREVER),
     'self-modify': (1, FOREVER),
     'creep': (1, ANY),
     'modify-all': (4, FOREVER),

@@ -159,14 +159,17 @@ static void test_crash_report(void)
     struct hv_domain_status status;
     struct machine machine;
 
-    TAP_OK(machine_make(&machine, 1));
-    TAP_OK(machine_run(&machine, code_triple, sizeof(code_triple), &status));
-    TAP_EQ(hv_domain_get_crash(machine.domain, &report), 0);
-    TAP_EQ(report.rip, MACHINE_CODE);
-    TAP_EQ(report.code_bits, 32);
-    TAP_OK(report.code_bytes >= 2 && report.code[0] == 0x0f && report.code[1] == 0x0b);
-    TAP_OK(report.blocks >= 1);
-    machine_unmake(&machine);
+    for (unsigned all = 0; all < 2; all++) {
+        TAP_OK(machine_make_with(&machine, 1, all ? HV_DOMAIN_TRACE_BLOCKS : 0));
+        TAP_OK(machine_run(&machine, code_triple, sizeof(code_triple), &status));
+        TAP_EQ(hv_domain_get_crash(machine.domain, &report), 0);
+        TAP_EQ(report.rip, MACHINE_CODE);
+        TAP_EQ(report.code_bits, 32);
+        TAP_OK(report.code_bytes >= 2 && report.code[0] == 0x0f && report.code[1] == 0x0b);
+        TAP_OK(report.blocks >= 1);
+        TAP_EQ(report.all_blocks, all);
+        machine_unmake(&machine);
+    }
 }
 
 static void test_console(void)

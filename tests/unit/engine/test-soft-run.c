@@ -2,6 +2,8 @@
 /* The run loop: budget, exits, events and their shadows, single steps, breakpoints. */
 #include "soft-case.h"
 
+#include "engine/soft/vcpu.h"
+
 #define VECTOR 0x21
 
 SNIPPET(count_to_1000);
@@ -16,6 +18,8 @@ SNIPPET(watch);
 SNIPPET(port);
 SNIPPET(ins);
 SNIPPET(ins_long);
+SNIPPET(call_until_9);
+SNIPPET(function_1);
 SNIPPET(hypercall);
 SNIPPET(forever);
 SNIPPET(pauses);
@@ -304,6 +308,49 @@ static void test_triple_fault(void)
     soft_machine_destroy(machine);
 }
 
+/* The 16 last blocks: all of them when that is asked for, else those nobody led to. */
+static void test_trace(void)
+{
+    for (unsigned all = 0; all < 2; all++) {
+        struct soft_machine *machine = MACHINE_64(count_to_1000);
+        struct hv_engine_trace trace;
+
+        machine->vcpu->trace_blocks = all;
+        TAP_EQ(soft_machine_run(machine, 0).kind, HV_EXIT_HLT);
+        hv_engine_soft.get_trace(machine->vcpu, &trace);
+        TAP_EQ(trace.complete, all);
+        TAP_OK(all ? trace.count == HV_ENGINE_TRACE_BLOCKS : trace.count < HV_ENGINE_TRACE_BLOCKS);
+        for (unsigned i = 0; all && i < trace.count - 1; i++) {
+            TAP_EQ(trace.block_rip[i], MACHINE_CODE + 2); /* the loop */
+        }
+        TAP_EQ(trace.block_rip[trace.count - 1], MACHINE_CODE + 11);
+        soft_machine_destroy(machine);
+    }
+}
+
+/* Through calls and returns as well, which go by the jump cache: loop, function, behind the call. */
+static void test_trace_jumps(void)
+{
+    struct soft_machine *machine = MACHINE_64(call_until_9);
+    const uint64_t way[] = {MACHINE_CODE + 3, 0x30000, MACHINE_CODE + 8};
+    struct hv_engine_trace trace;
+    unsigned at = 0;
+
+    LOAD_SNIPPET(machine, function_1, 0x30000);
+    set_reg(machine, HV_REG_RBX, 0x30000);
+    machine->vcpu->trace_blocks = true;
+    TAP_EQ(soft_machine_run(machine, 100).kind, HV_EXIT_DEADLINE);
+    hv_engine_soft.get_trace(machine->vcpu, &trace);
+    TAP_EQ(trace.count, HV_ENGINE_TRACE_BLOCKS);
+    while (at < 2 && way[at] != trace.block_rip[0]) {
+        at++;
+    }
+    for (unsigned i = 0; i < trace.count; i++) {
+        TAP_EQ(trace.block_rip[i], way[(at + i) % 3]);
+    }
+    soft_machine_destroy(machine);
+}
+
 static void test_engines(void)
 {
     char why[80];
@@ -335,6 +382,8 @@ int main(int argc, char **argv)
         {"engine.run.hypercall", test_hypercall},
         {"engine.run.pauses", test_pauses},
         {"engine.run.triple_fault", test_triple_fault},
+        {"engine.run.trace", test_trace},
+        {"engine.run.trace_jumps", test_trace_jumps},
         {"engine.run.engines", test_engines},
     };
 
