@@ -53,18 +53,66 @@ static void list_choices(const struct bench_option *option, char *text, size_t s
     }
 }
 
-static int parse_choice(const struct bench *bench, struct bench_option *option, const char *text)
+void bench_option_words(const struct bench_option *option, char *text, size_t size)
 {
-    char allowed[256];
+    size_t at = 0;
 
-    for (size_t i = 0; option->choices[i]; i++) {
-        if (strcmp(option->choices[i], text) == 0) {
-            option->value = i;
-            return 0;
+    text[0] = '\0';
+    for (size_t i = 0; option->choices[i] && at < size; i++) {
+        if (option->several ? option->value >> i & 1 : option->value == i) {
+            at += (size_t)snprintf(text + at, size - at, "%s%s", at ? "," : "", option->choices[i]);
         }
     }
-    list_choices(option, allowed, sizeof(allowed));
-    return complain(bench, "%s “%s”: expected %s", option->name, text, allowed);
+}
+
+/* The index of the word of @length, or that of the NULL at the end. */
+static size_t find_choice(const struct bench_option *option, const char *word, size_t length)
+{
+    size_t i = 0;
+
+    while (option->choices[i] && (strlen(option->choices[i]) != length ||
+                                  strncmp(option->choices[i], word, length) != 0)) {
+        i++;
+    }
+    return i;
+}
+
+/* "a,b" or "all" as a mask; 0 when a word is none of the choices. */
+static uint64_t parse_several(const struct bench_option *option, const char *text)
+{
+    uint64_t mask = 0;
+
+    for (const char *word = text;; word++) {
+        size_t length = strcspn(word, ",");
+        size_t i = find_choice(option, word, length);
+
+        if (length == 3 && strncmp(word, "all", length) == 0) {
+            mask |= (UINT64_C(1) << find_choice(option, "", 0)) - 1;
+        } else if (option->choices[i]) {
+            mask |= UINT64_C(1) << i;
+        } else {
+            return 0;
+        }
+        word += length;
+        if (*word == '\0') {
+            return mask;
+        }
+    }
+}
+
+static int parse_choice(const struct bench *bench, struct bench_option *option, const char *text)
+{
+    size_t found = find_choice(option, text, strlen(text));
+    uint64_t mask = option->several ? parse_several(option, text) : 0;
+    char allowed[256];
+
+    if (option->several ? mask == 0 : !option->choices[found]) {
+        list_choices(option, allowed, sizeof(allowed));
+        return complain(bench, "%s “%s”: expected %s%s", option->name, text, allowed,
+                        option->several ? ", with commas between, or all" : "");
+    }
+    option->value = option->several ? mask : found;
+    return 0;
 }
 
 static int parse_number(const struct bench *bench, const char *name, const char *text, uint64_t min,
@@ -123,6 +171,7 @@ static int parse_valued(struct bench *bench, const char *name, const char *value
     }
     for (struct bench_option *option = bench->options; option->name; option++) {
         if (strcmp(option->name, name) == 0) {
+            option->quick = 0;
             return parse_option(bench, option, value);
         }
     }
@@ -179,6 +228,9 @@ int bench_parse(struct bench *bench, int argc, char **argv, bool *help_out)
             status = parse_one(bench, argc, argv, &i);
         }
     }
+    for (struct bench_option *option = bench->options; bench->quick && option->name; option++) {
+        option->value = option->quick ? option->quick : option->value;
+    }
     if (bench->runs == 0) {
         bench->runs = bench->quick ? RUNS_QUICK : RUNS_NORMAL;
     }
@@ -194,13 +246,16 @@ void bench_print_help(const struct hv_bench *what)
            RUNS_QUICK);
     printf("  %-22s of whatever is random\n", "--seed N");
     for (const struct bench_option *option = what->options; option && option->name; option++) {
-        char line[320];
+        char line[520];
 
         if (option->choices) {
             char allowed[256];
 
+            char words[256];
+
             list_choices(option, allowed, sizeof(allowed));
-            snprintf(line, sizeof(line), "%s (%s)", allowed, option->choices[option->value]);
+            bench_option_words(option, words, sizeof(words));
+            snprintf(line, sizeof(line), "%s (%s)", allowed, words);
         } else {
             snprintf(line, sizeof(line), "%" PRIu64 " to %" PRIu64 " (%" PRIu64 ")", option->min,
                      option->max, option->value);
@@ -304,6 +359,36 @@ double bench_figure_median(const struct bench_figure *figure)
     median = (sorted[figure->count / 2] + sorted[(figure->count - 1) / 2]) / 2;
     free(sorted);
     return median;
+}
+
+/* The chance that of @count coins at most @heads fall on heads. */
+static double at_most_heads(unsigned count, unsigned heads)
+{
+    double term = 1, sum = 0;
+
+    for (unsigned i = 0; i < count; i++) {
+        term /= 2;
+    }
+    for (unsigned i = 0; i <= heads; i++) {
+        sum += term;
+        term = term * (count - i) / (i + 1);
+    }
+    return sum;
+}
+
+void bench_figure_interval(const struct bench_figure *figure, double *low_out, double *high_out)
+{
+    double *sorted = room_for(figure->count);
+    unsigned outside = 0; /* runs left out at either end */
+
+    while (outside + 1 < figure->count / 2 && at_most_heads(figure->count, outside + 1) <= 0.025) {
+        outside++;
+    }
+    memcpy(sorted, figure->runs, figure->count * sizeof(*sorted));
+    qsort(sorted, figure->count, sizeof(*sorted), ascending);
+    *low_out = sorted[outside];
+    *high_out = sorted[figure->count - 1 - outside];
+    free(sorted);
 }
 
 static double clock_ns(clockid_t clock)

@@ -120,7 +120,10 @@ void bench_print_setup(struct bench *bench)
     put_number(bench, "seed", bench->seed);
     for (const struct bench_option *option = bench->options; option->name; option++) {
         if (option->choices) {
-            put_text(bench, option->name + 2, option->choices[option->value]);
+            char words[256];
+
+            bench_option_words(option, words, sizeof(words));
+            put_text(bench, option->name + 2, words);
         } else {
             put_number(bench, option->name + 2, option->value);
         }
@@ -154,6 +157,12 @@ void bench_row_text(struct bench *bench, const char *key, const char *value)
 void bench_row_number(struct bench *bench, const char *key, uint64_t value)
 {
     put_number(bench, key, value);
+}
+
+void bench_row_real(struct bench *bench, const char *key, double value)
+{
+    print_key(bench, key);
+    printf("%g", value);
 }
 
 void bench_row_figure(struct bench *bench, const char *key, const struct bench_figure *figure)
