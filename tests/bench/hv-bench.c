@@ -7,6 +7,7 @@
 
 static const struct hv_bench *const benches[] = {
     &hv_bench_destroy,
+    &hv_bench_foreign,
     &hv_bench_locks,
 };
 
