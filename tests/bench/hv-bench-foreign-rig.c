@@ -83,7 +83,7 @@ static void give_up(void *context, hv_gfn gfn)
     }
 }
 
-static const struct hv_memory_hooks hooks = {give_up};
+static const struct hv_memory_hooks hooks = {.revoke_code = give_up};
 
 /* ---- the owner's vCPU ---- */
 
