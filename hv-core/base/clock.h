@@ -35,6 +35,14 @@ hv_ns hv_clock_now(const struct hv_clock *clock);
  */
 hv_ns hv_clock_host_now(void);
 
+/** How many a second @count (below 2^44) in @span_ns are; 0 for a span of less than 1 us. */
+static inline uint64_t hv_rate_per_s(uint64_t count, uint64_t span_ns)
+{
+    uint64_t span_us = span_ns / HV_NS_PER_US;
+
+    return span_us > 0 ? count * 1000000 / span_us : 0;
+}
+
 /** Move a simulated clock on by @span_ns; it never goes back. */
 void hv_clock_advance(struct hv_clock *clock, uint64_t span_ns);
 

@@ -10,7 +10,13 @@
 int hv_guest_copy(struct hv_domain *domain, hv_gpa gpa, void *buffer, uint64_t bytes,
                   enum hv_copy_direction direction)
 {
-    return hv_memory_copy(&domain->memory, gpa, buffer, bytes, direction);
+    int rc = hv_domain_enter(domain);
+
+    if (rc == 0) {
+        rc = hv_memory_copy(&domain->memory, gpa, buffer, bytes, direction);
+        hv_domain_leave(domain);
+    }
+    return rc;
 }
 
 void hv_domain_get_layout(const struct hv_domain *domain, struct hv_platform_layout *layout_out)
@@ -65,32 +71,46 @@ static void set_boot_registers(struct hv_cpu *cpu, const struct hv_boot_state *b
     cpu->slot[HV_REG_RDX] = 0;
 }
 
+static int set_boot(struct hv_domain *domain, void *context)
+{
+    const struct hv_boot_state *boot = context;
+
+    if (hv_load_seq(&domain->state) != HV_DOMAIN_STATE_PAUSED) {
+        return hv_domain_refuse(domain);
+    }
+    hv_domain_stop_vcpus(domain);
+    set_boot_registers(&domain->vcpu[0].cpu, boot);
+    domain->ops->state_changed(domain->vcpu[0].engine);
+    return 0;
+}
+
 int hv_domain_set_boot(struct hv_domain *domain, const struct hv_boot_state *boot)
 {
-    int rc = -EBUSY;
+    struct hv_boot_state copy = *boot;
 
     if (!hv_canonical(boot->rip) || (!boot->long_mode && boot->rip > UINT32_MAX)) {
         return -EINVAL;
     }
-    hv_lock_take(&domain->lifecycle);
-    if (hv_load_seq(&domain->state) == HV_DOMAIN_STATE_PAUSED) {
-        hv_domain_stop_vcpus(domain);
-        set_boot_registers(&domain->vcpu[0].cpu, boot);
-        domain->ops->state_changed(domain->vcpu[0].engine);
-        rc = 0;
-    }
-    hv_lock_drop(&domain->lifecycle);
-    return rc;
+    return hv_domain_act(domain, set_boot, &copy);
 }
 
 size_t hv_domain_console_input(struct hv_domain *domain, const uint8_t *data, size_t bytes)
 {
-    return hv_platform_console_input(&domain->platform, data, bytes);
+    size_t taken = 0;
+
+    if (hv_domain_enter(domain) == 0) {
+        taken = hv_platform_console_input(&domain->platform, data, bytes);
+        hv_domain_leave(domain);
+    }
+    return taken;
 }
 
 void hv_domain_console_writable(struct hv_domain *domain)
 {
-    hv_platform_console_writable(&domain->platform);
+    if (hv_domain_enter(domain) == 0) {
+        hv_platform_console_writable(&domain->platform);
+        hv_domain_leave(domain);
+    }
 }
 
 static uint8_t code_bits(const struct hv_cpu *cpu)
@@ -142,21 +162,22 @@ static void fill_crash(const struct hv_domain *domain, const struct hv_vcpu *vcp
     }
 }
 
+/* Under the lifecycle lock throughout: a resume in between would be stopped for good. */
+static int get_crash(struct hv_domain *domain, void *context)
+{
+    uint32_t state = hv_load_seq(&domain->state);
+    struct hv_domain_status status;
+
+    if (state != HV_DOMAIN_STATE_SHUTDOWN && state != HV_DOMAIN_STATE_PAUSED) {
+        return hv_domain_refuse(domain);
+    }
+    hv_domain_stop_vcpus(domain);
+    hv_domain_get_status(domain, &status);
+    fill_crash(domain, &domain->vcpu[status.vcpu], context);
+    return 0;
+}
+
 int hv_domain_get_crash(struct hv_domain *domain, struct hv_crash_report *report_out)
 {
-    enum hv_domain_state state;
-    struct hv_domain_status status;
-    int rc = -EBUSY;
-
-    /* Held throughout: a resume in between would be stopped for good. */
-    hv_lock_take(&domain->lifecycle);
-    state = (enum hv_domain_state)hv_load_seq(&domain->state);
-    if (state == HV_DOMAIN_STATE_SHUTDOWN || state == HV_DOMAIN_STATE_PAUSED) {
-        hv_domain_stop_vcpus(domain);
-        hv_domain_get_status(domain, &status);
-        fill_crash(domain, &domain->vcpu[status.vcpu], report_out);
-        rc = 0;
-    }
-    hv_lock_drop(&domain->lifecycle);
-    return rc;
+    return hv_domain_act(domain, get_crash, report_out);
 }

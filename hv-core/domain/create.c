@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Making and taking apart a domain: a table of steps, each with its undo. Create runs it downward
- * and, when a step fails, undoes those before it upward; destroy undoes all of it. So what a domain
- * consists of stands in one place, in one order.
+ * Making a domain: a table of steps. When one fails, what those before it made is taken apart as
+ * that of any dead domain (teardown.c), from the phase that undoes the last of them on.
  */
 #include "domain/core.h"
 #include "domain/domain.h"
@@ -23,35 +22,23 @@
 
 struct step {
     int (*make)(struct hv_domain *domain, const struct hv_domain_config *config);
-    void (*undo)(struct hv_domain *domain);
+    enum hv_teardown_phase undo; /* the first phase that undoes it and what was before it */
     const char *what;
 };
 
-static int make_place(struct hv_domain *domain, const struct hv_domain_config *config)
+static int make_name(struct hv_domain *domain, const struct hv_domain_config *config)
 {
     (void)config;
-    return hv_core_link(domain->core, domain);
-}
-
-static void undo_place(struct hv_domain *domain)
-{
-    hv_core_unlink(domain->core, domain);
+    return hv_directory_reserve(&domain->core->directory, &domain->handle);
 }
 
 /* Whole extents are populated and freed: what the last one has beyond the guest's RAM is claimed
  * with it. */
 static int make_memory(struct hv_domain *domain, const struct hv_domain_config *config)
 {
-    return hv_memory_init(&domain->memory, domain->core->arena, domain->id,
+    return hv_memory_init(&domain->memory, domain->core->arena, hv_handle_id(domain->handle),
                           hv_align_up(config->memory_bytes, HV_EXTENT_SIZE),
                           &hv_domain_memory_hooks, domain);
-}
-
-static void undo_memory(struct hv_domain *domain)
-{
-    while (hv_memory_relinquish(&domain->memory, HV_EXTENT_FRAMES * 8) == -EAGAIN) {
-    }
-    hv_memory_finish(&domain->memory);
 }
 
 static int add_ram(struct hv_domain *domain, uint64_t start, uint64_t end)
@@ -85,34 +72,25 @@ static int make_engine(struct hv_domain *domain, const struct hv_domain_config *
     return domain->ops->domain_create(&domain->memory, &domain->engine);
 }
 
-static void undo_engine(struct hv_domain *domain)
-{
-    domain->ops->domain_destroy(domain->engine);
-    domain->engine = NULL;
-}
-
-static void destroy_vcpus(struct hv_domain *domain)
-{
-    for (unsigned i = 0; i < domain->vcpus; i++) {
-        struct hv_vcpu *vcpu = &domain->vcpu[i];
-
-        hv_sched_retire(&vcpu->entity);
-        domain->ops->vcpu_destroy(vcpu->engine);
-    }
-    hv_free(domain->vcpu);
-    domain->vcpu = NULL;
-    domain->vcpus = 0;
-}
-
 static int make_vcpus(struct hv_domain *domain, const struct hv_domain_config *config)
 {
-    int rc = 0;
-
     hv_cpu_policy_init(&domain->policy, config->vcpus, TSC_KHZ, false);
     domain->vcpu = hv_alloc_aligned(HV_CACHE_LINE, config->vcpus * sizeof(*domain->vcpu));
     if (!domain->vcpu) {
         return -ENOMEM;
     }
+    domain->vcpus = config->vcpus;
+    for (unsigned i = 0; i < config->vcpus; i++) {
+        hv_vcpu_init(&domain->vcpu[i], domain, i);
+        hv_memory_add_holder(&domain->memory, i, &domain->vcpu[i].holder);
+    }
+    return 0;
+}
+
+static int make_engine_vcpus(struct hv_domain *domain, const struct hv_domain_config *config)
+{
+    int rc = 0;
+
     for (unsigned i = 0; rc == 0 && i < config->vcpus; i++) {
         struct hv_vcpu *vcpu = &domain->vcpu[i];
         const struct hv_engine_vcpu_config engine = {
@@ -128,13 +106,7 @@ static int make_vcpus(struct hv_domain *domain, const struct hv_domain_config *c
             .trace_blocks = config->flags & HV_DOMAIN_TRACE_BLOCKS,
         };
 
-        hv_vcpu_init(vcpu, domain, i);
-        domain->vcpus = i + 1;
-        hv_memory_add_holder(&domain->memory, i, &vcpu->holder);
         rc = domain->ops->vcpu_create(domain->engine, &engine, &vcpu->engine);
-    }
-    if (rc < 0) {
-        destroy_vcpus(domain);
     }
     return rc;
 }
@@ -163,30 +135,15 @@ static int make_platform(struct hv_domain *domain, const struct hv_domain_config
     return hv_platform_init(&domain->platform, &platform);
 }
 
-static void undo_platform(struct hv_domain *domain)
-{
-    hv_platform_finish(&domain->platform);
-}
-
-/* Undone upward: devices stop ringing before the vCPUs they ring go, those before their engine. */
 static const struct step steps[] = {
-    {make_place, undo_place, "no domain id is free"},
-    {make_memory, undo_memory, "not enough free memory for the machine"},
-    {make_ram, NULL, "cannot map the machine's memory"},
-    {make_engine, undo_engine, "cannot start the engine"},
-    {make_vcpus, destroy_vcpus, "cannot make the virtual CPUs"},
-    {make_platform, undo_platform, "cannot make the devices"},
+    {make_name, HV_TEARDOWN_HELD, "no domain id is free"},
+    {make_memory, HV_TEARDOWN_PAGES, "not enough free memory for the machine"},
+    {make_ram, HV_TEARDOWN_PAGES, "cannot map the machine's memory"},
+    {make_engine, HV_TEARDOWN_CODE, "cannot start the engine"},
+    {make_vcpus, HV_TEARDOWN_VCPUS, "cannot make the virtual CPUs"},
+    {make_engine_vcpus, HV_TEARDOWN_VCPUS, "cannot make the virtual CPUs"},
+    {make_platform, HV_TEARDOWN_DEVICES, "cannot make the devices"},
 };
-
-static void undo_steps(struct hv_domain *domain, size_t made)
-{
-    while (made > 0) {
-        made--;
-        if (steps[made].undo) {
-            steps[made].undo(domain);
-        }
-    }
-}
 
 static void explain(char *why, size_t why_size, const char *text)
 {
@@ -230,14 +187,6 @@ static int check_config(const struct hv_core *core, const struct hv_domain_confi
     return 0;
 }
 
-static void free_domain(struct hv_domain *domain)
-{
-    hv_lock_finish(&domain->lifecycle);
-    hv_ending_finish(&domain->ending);
-    hv_lock_owner_finish(&domain->locks);
-    hv_free(domain);
-}
-
 /* All steps, or none. The locks that they make are the domain's. */
 static int make_steps(struct hv_domain *domain, const struct hv_domain_config *config, char *why,
                       size_t why_size)
@@ -260,8 +209,8 @@ static int make_steps(struct hv_domain *domain, const struct hv_domain_config *c
             made++;
         }
     }
-    if (rc < 0) {
-        undo_steps(domain, made);
+    if (rc < 0 && made > 0) {
+        hv_teardown_undo(domain, steps[made - 1].undo);
     }
     hv_lock_owner_use(before);
     return rc;
@@ -285,31 +234,17 @@ int hv_domain_create(struct hv_core *core, const struct hv_domain_config *config
     }
     domain->core = core;
     memcpy(domain->name, config->name, strnlen(config->name, sizeof(domain->name) - 1));
-    hv_list_init(&domain->link);
+    hv_list_init(&domain->reaping.link);
     hv_lock_owner_init(&domain->locks, domain->name);
     rc = make_steps(domain, config, why, why_size);
     if (rc < 0) {
-        free_domain(domain);
+        hv_domain_free(domain);
         return rc;
     }
     explain(why, why_size, "");
     hv_store_seq(&domain->state, HV_DOMAIN_STATE_PAUSED);
     *domain_out = domain;
+    /* Last: from here on others may find it, and kill it. The caller's reference, and the core's. */
+    hv_directory_publish(&core->directory, domain->handle, domain, 2);
     return 0;
-}
-
-void hv_domain_destroy(struct hv_domain *domain)
-{
-    if (!domain) {
-        return;
-    }
-    hv_lock_take(&domain->lifecycle);
-    hv_store_seq(&domain->state, HV_DOMAIN_STATE_DYING);
-    hv_domain_announce(domain);
-    hv_domain_stop_vcpus(domain);
-    hv_lock_drop(&domain->lifecycle);
-    undo_steps(domain, HV_ARRAY_LEN(steps));
-    hv_store_seq(&domain->state, HV_DOMAIN_STATE_DEAD);
-    hv_domain_announce(domain);
-    free_domain(domain);
 }

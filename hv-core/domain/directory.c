@@ -26,7 +26,7 @@ static uint64_t bare_word(hv_handle handle)
     return generation_of(handle.v) << GENERATION_SHIFT;
 }
 
-static struct hv_slot *slot_of(const struct hv_directory *directory, hv_handle handle)
+static struct hv_directory_slot *slot_of(const struct hv_directory *directory, hv_handle handle)
 {
     return &directory->slots[hv_handle_id(handle)];
 }
@@ -69,7 +69,7 @@ int hv_directory_reserve(struct hv_directory *directory, hv_handle *handle_out)
     *handle_out = HV_HANDLE_NONE;
     for (uint32_t i = 0; rc == 0 && i < HV_DIRECTORY_IDS; i++) {
         uint32_t id = (start + i) % HV_DIRECTORY_IDS + 1;
-        struct hv_slot *slot = &directory->slots[id];
+        struct hv_directory_slot *slot = &directory->slots[id];
         uint64_t free = 0;
 
         if (hv_load_relaxed(&slot->word) == 0 &&
@@ -85,7 +85,7 @@ int hv_directory_reserve(struct hv_directory *directory, hv_handle *handle_out)
 void hv_directory_publish(struct hv_directory *directory, hv_handle handle,
                           struct hv_domain *domain, unsigned references)
 {
-    struct hv_slot *slot = slot_of(directory, handle);
+    struct hv_directory_slot *slot = slot_of(directory, handle);
 
     HV_ASSERT(hv_load_relaxed(&slot->word) == bare_word(handle) && references > 0);
     slot->domain = domain;
@@ -97,7 +97,7 @@ void hv_directory_publish(struct hv_directory *directory, hv_handle handle,
 int hv_directory_get(struct hv_directory *directory, hv_handle handle,
                      struct hv_domain **domain_out)
 {
-    struct hv_slot *slot;
+    struct hv_directory_slot *slot;
     uint64_t word;
 
     *domain_out = NULL;
@@ -130,7 +130,7 @@ bool hv_directory_put(struct hv_directory *directory, hv_handle handle)
 
 void hv_directory_release(struct hv_directory *directory, hv_handle handle)
 {
-    struct hv_slot *slot = slot_of(directory, handle);
+    struct hv_directory_slot *slot = slot_of(directory, handle);
 
     HV_BUG_ON(hv_load_relaxed(&slot->word) != bare_word(handle));
     slot->domain = NULL;

@@ -34,13 +34,14 @@
 
 struct hv_domain;
 
-struct hv_slot {
+struct hv_directory_slot {
     _Atomic uint64_t word;
     struct hv_domain *domain;
 };
 
 struct hv_directory {
-    struct hv_slot *slots; /* owned; by id. The host gives no memory for those never used. */
+    struct hv_directory_slot
+        *slots; /* owned; by id. The host gives no memory for those never used. */
     /* Atomic. */
     _Atomic uint64_t generation; /* of the last that was reserved */
     _Atomic uint32_t next;       /* where the search for a free id begins */

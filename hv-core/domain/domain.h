@@ -5,7 +5,13 @@
  *     NEW --hv_domain_create--> PAUSED <--hv_domain_pause / unpause--> RUNNING
  *     RUNNING --hv_domain_end--> SHUTDOWN --hv_domain_reset--> PAUSED
  *     RUNNING --no host memory--> PAUSED (end = NO_MEMORY)
- *     any --hv_domain_destroy--> DYING --> DEAD (memory returned, object freed)
+ *     any but NEW --hv_domain_kill--> DYING --reaper--> GONE
+ *                                     DYING --reaper, pages are mapped by others--> DEAD --> GONE
+ *
+ * Who holds a reference has the object, whatever its state; it is freed by the last, after GONE. What
+ * it is made of goes in between, so who is to touch that is inside: a vCPU in its turn, a control
+ * thread from hv_domain_enter() to hv_domain_leave(). Both are refused from DYING on, and the reaper
+ * begins when nobody is inside.
  *
  * A vCPU counts itself into `active` and then looks at the state; who stops the domain changes the
  * state and then waits for `active` to become 0. Both sides store, then load, sequentially
@@ -15,13 +21,16 @@
  *   (1) guest code runs only while the state is RUNNING and the vCPU is counted in active;
  *   (2) no platform timer fires but while it is RUNNING, or on the way there or away;
  *   (3) `end` is written once between two resets or resumes, by the first who ends the domain;
- *   (4) state changes hold the lifecycle lock, but for RUNNING -> SHUTDOWN or PAUSED by the guest's
- *       own end, which is a compare-and-exchange so that it can be done under any lock. A domain that
- *       paused itself may have vCPUs inside still: whoever counts on PAUSED stops them first.
+ *   (4) every change of state is a compare-and-exchange. Most hold the lifecycle lock; RUNNING ->
+ *       SHUTDOWN or PAUSED by the guest's own end, and the kill, are done under any lock. A domain that
+ *       paused itself may have vCPUs inside still: whoever counts on PAUSED stops them first;
+ *   (5) nobody is inside from the end of HV_TEARDOWN_LEAVING on.
  */
 #pragma once
 
 #include "domain/ending.h"
+#include "domain/reaper.h"
+#include "domain/teardown.h"
 #include "domain/vcpu.h"
 #include "mem/memory.h"
 #include "platform/bus.h"
@@ -33,8 +42,7 @@
 struct hv_domain {
     /* Set at creation. */
     struct hv_core *core; /* borrowed */
-    uint16_t id;
-    uint64_t generation;
+    hv_handle handle;
     char name[64];
     struct hv_platform_layout layout;
     const struct hv_engine_ops *ops;
@@ -50,12 +58,14 @@ struct hv_domain {
     struct hv_lock_owner locks; /* all that the floors made for it */
 
     struct hv_lock lifecycle; /* HV_RANK_LIFECYCLE */
-    struct hv_list link;      /* guarded by the core's domlist lock */
     struct hv_ending ending;
+    struct hv_teardown teardown;
+    struct hv_reaping reaping;
 
     /* Atomic. */
     _Atomic uint32_t state;    /* enum hv_domain_state */
     _Atomic uint32_t active;   /* vCPUs inside their run loop; futex word */
+    _Atomic uint32_t users;    /* control threads inside */
     _Atomic uint32_t changes;  /* bumped with each change of state; futex word */
     _Atomic uint64_t halted;   /* vCPUs that wait with interrupts off or for SIPI */
     _Atomic uint64_t nmi_deaf; /* of those: in an NMI's handler, or waiting for SIPI */
@@ -69,6 +79,33 @@ struct hv_domain {
  */
 void hv_domain_end(struct hv_domain *domain, enum hv_domain_end end, uint32_t code, unsigned vcpu,
                    const char *reason);
+
+/**
+ * Be inside: nothing of it goes before hv_domain_leave(). The caller holds it, and may be a while.
+ * -ECANCELED when it is dying. Takes no lock. Context: any thread, any lock.
+ */
+HV_MUST_CHECK int hv_domain_enter(struct hv_domain *domain);
+/** Context: any thread, ranks below LEAF. */
+void hv_domain_leave(struct hv_domain *domain);
+
+/**
+ * Inside and under the lifecycle lock: what act(domain, context) returns, or -ECANCELED when it is
+ * dying. Context: a control thread.
+ */
+HV_MUST_CHECK int hv_domain_act(struct hv_domain *domain,
+                                int (*act)(struct hv_domain *domain, void *context), void *context);
+
+/** What to answer when the state is not the one that is asked for: -EBUSY, or -ECANCELED for good. */
+HV_MUST_CHECK int hv_domain_refuse(const struct hv_domain *domain);
+
+/** The last of some has left: if it is dying, its reaper shall look again. Held by the caller. */
+void hv_domain_wake_reaper(struct hv_domain *domain);
+
+/** A kill without the reaper, which the caller is. -ECANCELED when it is dying. */
+HV_MUST_CHECK int hv_domain_mark_dying(struct hv_domain *domain);
+
+/** Nobody holds it, nothing is left of it, or it was never published: free it, and its name. */
+void hv_domain_free(struct hv_domain *domain);
 
 /** Change the state if it is @from. Whoever waits for a change is to be woken by the next. */
 bool hv_domain_change(struct hv_domain *domain, enum hv_domain_state from, enum hv_domain_state to);

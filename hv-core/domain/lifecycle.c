@@ -5,6 +5,7 @@
 #include "base/assert.h"
 #include "domain/core.h"
 #include "sync/futex.h"
+#include "sync/race.h"
 
 #include <errno.h>
 #include <string.h>
@@ -53,10 +54,14 @@ static void settle_end(struct hv_domain *domain, enum hv_domain_end end)
 void hv_domain_end(struct hv_domain *domain, enum hv_domain_end end, uint32_t code, unsigned vcpu,
                    const char *reason)
 {
+    if (hv_domain_enter(domain) < 0) {
+        return; /* killed before it came to that */
+    }
     /* Written before, settled after: pairs with run_again(). */
     if (hv_ending_set(&domain->ending, end, code, vcpu, reason)) {
         settle_end(domain, end);
     }
+    hv_domain_leave(domain);
 }
 
 void hv_domain_crash(struct hv_domain *domain, const char *reason)
@@ -124,39 +129,50 @@ static int run_again(struct hv_domain *domain)
     return 0;
 }
 
+int hv_domain_refuse(const struct hv_domain *domain)
+{
+    return get_state(domain) < HV_DOMAIN_STATE_DYING ? -EBUSY : -ECANCELED;
+}
+
+static int unpause(struct hv_domain *domain, void *context)
+{
+    (void)context;
+    if (get_state(domain) != HV_DOMAIN_STATE_PAUSED) {
+        return hv_domain_refuse(domain);
+    }
+    return hv_ending_forget(&domain->ending, true)
+               ? run_again(domain)
+               : settle_state(domain, HV_DOMAIN_STATE_PAUSED, HV_DOMAIN_STATE_SHUTDOWN);
+}
+
 int hv_domain_unpause(struct hv_domain *domain)
 {
-    int rc = -EBUSY;
+    return hv_domain_act(domain, unpause, NULL);
+}
 
-    hv_lock_take(&domain->lifecycle);
-    if (get_state(domain) == HV_DOMAIN_STATE_PAUSED) {
-        rc = hv_ending_forget(&domain->ending, true)
-                 ? run_again(domain)
-                 : settle_state(domain, HV_DOMAIN_STATE_PAUSED, HV_DOMAIN_STATE_SHUTDOWN);
+static int stop(struct hv_domain *domain, void *context)
+{
+    (void)context;
+    if (hv_domain_change(domain, HV_DOMAIN_STATE_RUNNING, HV_DOMAIN_STATE_PAUSED)) {
+        HV_RACE("domain.pause.changed");
+        quiesce(domain);
+        hv_domain_announce(domain);
+        return 0;
     }
-    hv_lock_drop(&domain->lifecycle);
-    return rc;
+    if (get_state(domain) == HV_DOMAIN_STATE_PAUSED) {
+        quiesce(domain); /* by itself, perhaps: NO_MEMORY */
+        return 0;
+    }
+    if (get_state(domain) == HV_DOMAIN_STATE_SHUTDOWN) {
+        /* Its end was announced from inside an engine: let what that has counted be booked. */
+        hv_domain_stop_vcpus(domain);
+    }
+    return hv_domain_refuse(domain);
 }
 
 int hv_domain_pause(struct hv_domain *domain)
 {
-    int rc = 0;
-
-    hv_lock_take(&domain->lifecycle);
-    if (hv_domain_change(domain, HV_DOMAIN_STATE_RUNNING, HV_DOMAIN_STATE_PAUSED)) {
-        quiesce(domain);
-        hv_domain_announce(domain);
-    } else if (get_state(domain) == HV_DOMAIN_STATE_PAUSED) {
-        quiesce(domain); /* by itself, perhaps: NO_MEMORY */
-    } else {
-        if (get_state(domain) == HV_DOMAIN_STATE_SHUTDOWN) {
-            /* Its end was announced from inside an engine: let what that has counted be booked. */
-            hv_domain_stop_vcpus(domain);
-        }
-        rc = -EBUSY;
-    }
-    hv_lock_drop(&domain->lifecycle);
-    return rc;
+    return hv_domain_act(domain, stop, NULL);
 }
 
 static void power_up(struct hv_domain *domain)
@@ -174,28 +190,37 @@ static void power_up(struct hv_domain *domain)
     hv_ending_forget(&domain->ending, false);
 }
 
+static int reset(struct hv_domain *domain, void *context)
+{
+    enum hv_domain_state state = get_state(domain);
+
+    (void)context;
+    if (state != HV_DOMAIN_STATE_PAUSED && state != HV_DOMAIN_STATE_SHUTDOWN) {
+        return hv_domain_refuse(domain);
+    }
+    power_up(domain);
+    return settle_state(domain, state, HV_DOMAIN_STATE_PAUSED);
+}
+
 int hv_domain_reset(struct hv_domain *domain)
 {
-    enum hv_domain_state state;
-    int rc = -EBUSY;
-
-    hv_lock_take(&domain->lifecycle);
-    state = get_state(domain);
-    if (state == HV_DOMAIN_STATE_PAUSED || state == HV_DOMAIN_STATE_SHUTDOWN) {
-        power_up(domain);
-        rc = settle_state(domain, state, HV_DOMAIN_STATE_PAUSED);
-    }
-    hv_lock_drop(&domain->lifecycle);
-    return rc;
+    return hv_domain_act(domain, reset, NULL);
 }
 
 int hv_domain_press_power(struct hv_domain *domain)
 {
-    if (get_state(domain) != HV_DOMAIN_STATE_RUNNING) {
-        return -EBUSY;
+    int rc = hv_domain_enter(domain);
+
+    if (rc < 0) {
+        return rc;
     }
-    hv_platform_press_power(&domain->platform);
-    return 0;
+    if (get_state(domain) == HV_DOMAIN_STATE_RUNNING) {
+        hv_platform_press_power(&domain->platform);
+    } else {
+        rc = hv_domain_refuse(domain);
+    }
+    hv_domain_leave(domain);
+    return rc;
 }
 
 void hv_domain_get_status(struct hv_domain *domain, struct hv_domain_status *status_out)

@@ -32,6 +32,7 @@ static void leave_domain(struct hv_domain *domain)
 {
     if (hv_sub_seq(&domain->active, 1) == 1) {
         hv_futex_wake(&domain->active, INT32_MAX);
+        hv_domain_wake_reaper(domain);
     }
 }
 

@@ -19,6 +19,7 @@ static uint64_t libvirt_state(const struct hv_domain *domain)
     case HV_DOMAIN_STATE_SHUTDOWN:
     case HV_DOMAIN_STATE_DYING:
     case HV_DOMAIN_STATE_DEAD:
+    case HV_DOMAIN_STATE_GONE:
         return 5; /* shut off */
     }
     return 0;
@@ -176,10 +177,13 @@ size_t hv_domain_get_stats(struct hv_domain *domain, struct hv_stat *stats, size
     struct hv_stat_list list = {.stats = stats, .max = stats ? max : 0};
 
     hv_stat_add(&list, libvirt_state(domain), "state.state");
-    add_vcpus(&list, domain);
-    add_engine(&list, domain);
-    add_memory(&list, domain);
-    add_timers(&list, domain);
-    add_locks(&list, domain);
+    if (hv_domain_enter(domain) == 0) {
+        add_vcpus(&list, domain);
+        add_engine(&list, domain);
+        add_memory(&list, domain);
+        add_timers(&list, domain);
+        add_locks(&list, domain);
+        hv_domain_leave(domain);
+    }
     return list.count;
 }

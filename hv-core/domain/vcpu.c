@@ -21,7 +21,7 @@ void hv_vcpu_init(struct hv_vcpu *vcpu, struct hv_domain *domain, unsigned index
     vcpu->entity.run = hv_vcpu_run;
     vcpu->entity.context = vcpu;
     vcpu->entity.bell = &vcpu->bell;
-    vcpu->entity.label = domain->id;
+    vcpu->entity.label = hv_handle_id(domain->handle);
     hv_sched_entity_init(domain->core->sched, &vcpu->entity, index);
 }
 

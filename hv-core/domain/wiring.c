@@ -3,6 +3,7 @@
  * The tables through which lower floors call upward: CPU to interrupt controllers, engine to bus,
  * platform to vCPUs and lifecycle, memory to block cache.
  */
+#include "domain/core.h"
 #include "domain/domain.h"
 
 static uint64_t cr8_read(void *context)
@@ -115,8 +116,30 @@ static void revoke_code(void *context, hv_gfn gfn)
     domain->ops->revoke_code(domain->engine, gfn);
 }
 
+/* A mapper holds the whole domain, and with it its id. */
+static int hold(void *context)
+{
+    struct hv_domain *domain = context;
+    struct hv_domain *same;
+
+    return hv_directory_get(&domain->core->directory, domain->handle, &same);
+}
+
+static void release(void *context)
+{
+    struct hv_domain *domain = context;
+
+    /* Pairs with the teardown's look at what is held. */
+    if (hv_load_seq(&domain->memory.held_frames) == 0) {
+        hv_domain_wake_reaper(domain);
+    }
+    hv_domain_put(domain);
+}
+
 const struct hv_memory_hooks hv_domain_memory_hooks = {
     .revoke_code = revoke_code,
+    .hold = hold,
+    .release = release,
 };
 
 static void kick(void *context, unsigned vcpu)

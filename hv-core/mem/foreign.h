@@ -13,6 +13,8 @@
 
 #include "mem/memory.h"
 
+#include <hv/teardown.h>
+
 struct hv_mapper;  /* a thread with a map cache */
 struct hv_foreign; /* one mapping */
 
@@ -78,12 +80,6 @@ void *hv_foreign_page(struct hv_foreign *foreign, size_t index);
 
 /** Unmap and drop the references. NULL is accepted. Context: as hv_foreign_map(). */
 void hv_foreign_unmap(struct hv_foreign *foreign);
-
-/* Who keeps pages of an owner mapped. */
-struct hv_foreign_hold {
-    char mapper[32];
-    uint64_t frames;
-};
 
 /**
  * Who holds frames of @owner, for the reader of a zombie: "12 pages held by migration worker 3".

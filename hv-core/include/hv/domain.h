@@ -4,8 +4,9 @@
  * behind a socket they become the messages of the same names, and nothing above this header
  * changes.
  *
- * A domain is named by the pointer that hv_domain_create() gave, until hv_domain_destroy(). No
- * other call may be under way with it then.
+ * A domain is named by a handle, for ever, and reached by a pointer one has a reference on: that of
+ * hv_domain_create(), or of hv_domain_get(). Any thread may call anything with it, at any time; once
+ * somebody has killed the domain, what would change it or look inside says -ECANCELED.
  *
  * Results: 0 or a negative errno of the closed vocabulary in docs/errors.md.
  */
@@ -20,16 +21,18 @@ struct hv_domain;
 struct hv_core_config {
     unsigned workers; /* pCPU workers, 1 to the host's CPUs but at most 256; 0 means that many */
     uint64_t memory_bytes; /* arena, a multiple of 2 MiB, at least one */
+    unsigned reapers; /* threads that take killed domains apart, at most 16; 0: 2, but no more than
+                         workers */
 };
 
 /**
- * Start a core: arena, workers.
+ * Start a core: arena, workers, reapers.
  *
  * Returns 0 and *core_out, owned by the caller until hv_core_destroy(); -EINVAL for more workers
  * than there may be, or for the size; -ENOMEM; -EAGAIN when the host starts no more threads.
  */
 HV_MUST_CHECK int hv_core_create(const struct hv_core_config *config, struct hv_core **core_out);
-/** All domains are destroyed. NULL is accepted. */
+/** All domains are killed, and none is held; waits until they are gone. NULL is accepted. */
 void hv_core_destroy(struct hv_core *core);
 
 /* What a serial port's other end is: called by the core without locks, on any vCPU's thread. */
@@ -59,26 +62,54 @@ struct hv_domain_config {
  *
  * @why  @why_size bytes for a sentence that names the bad value; may be NULL.
  *
- * Returns 0 and *domain_out, owned by the caller until hv_domain_destroy(); -EINVAL for a value
- * missing or out of range; -ENOTSUP when the engine is unknown or cannot run here; -ENOMEM; -ENOSPC when 65,000
+ * Returns 0 and *domain_out, a reference that the caller drops by hv_domain_destroy() or
+ * hv_domain_put(); -EINVAL for a value missing or out of range; -ENOTSUP when the engine is unknown or cannot run here; -ENOMEM; -ENOSPC when 65,000
  * domains exist.
  */
 HV_MUST_CHECK int hv_domain_create(struct hv_core *core, const struct hv_domain_config *config,
                                    struct hv_domain **domain_out, char *why, size_t why_size);
 
+/** What names the domain, also to whom it was not given. */
+hv_handle hv_domain_handle(const struct hv_domain *domain);
+
 /**
- * Stop and take apart; returns when its memory is back in the heap. Legal in every state. @domain
- * is gone afterwards. NULL is accepted.
+ * Find a domain by name, and hold it.
+ *
+ * Returns 0 and *domain_out; -ENOENT when it is not made yet, is gone, or never was; -EOVERFLOW when
+ * 65,535 hold it. Takes no lock; any thread.
+ */
+HV_MUST_CHECK int hv_domain_get(struct hv_core *core, hv_handle handle,
+                                struct hv_domain **domain_out);
+/** Let go. It lives on, unless it is killed. NULL is accepted. Context: may block. */
+void hv_domain_put(struct hv_domain *domain);
+
+/**
+ * Kill it, whatever it does. Returns at once: it is taken apart by the core's reapers, and stays where
+ * it is for those who hold it. hv/teardown.h says how far that is.
+ *
+ * Returns 0 to the first; -ECANCELED when it is killed already.
+ * Context: any thread, its own vCPUs' too, and any lock of rank < HV_RANK_LEAF; never blocks.
+ */
+HV_MUST_CHECK int hv_domain_kill(struct hv_domain *domain);
+
+/**
+ * Kill it, if nobody has; wait until its memory is back in the heap, but for what others have mapped;
+ * and let go. Legal in every state. NULL is accepted. Context: a control thread.
  */
 void hv_domain_destroy(struct hv_domain *domain);
 
+/*
+ * There is none between NEW and PAUSED for a machine that is loaded: a machine without a kernel may
+ * run, and fault; so nothing is allowed in one that is forbidden in the other.
+ */
 enum hv_domain_state {
     HV_DOMAIN_STATE_NEW, /* being made */
     HV_DOMAIN_STATE_PAUSED,
     HV_DOMAIN_STATE_RUNNING,
     HV_DOMAIN_STATE_SHUTDOWN, /* ended by itself; see hv_domain_end */
-    HV_DOMAIN_STATE_DYING,
-    HV_DOMAIN_STATE_DEAD,
+    HV_DOMAIN_STATE_DYING,    /* killed, and being taken apart */
+    HV_DOMAIN_STATE_DEAD,     /* taken apart, but for pages that others have mapped: a zombie */
+    HV_DOMAIN_STATE_GONE,     /* nothing is left, but for those who hold it to see that */
 };
 
 enum hv_domain_end {
@@ -170,7 +201,8 @@ struct hv_stat {
 };
 
 /**
- * A snapshot of all statistics of the domain. Takes no core lock.
+ * A snapshot of all statistics of the domain; once it is killed, of its state alone. Takes no core
+ * lock.
  *
  * Returns how many there are; at most @max are written to @stats.
  */

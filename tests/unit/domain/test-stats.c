@@ -244,10 +244,9 @@ static void test_all_locks(void)
             seen |= strcmp(text(count, owner), "test") == 0 ? 1 : 0;
             seen |= strcmp(text(count, owner), "second") == 0 ? 2 : 0;
         }
-        seen |=
-            strcmp(text(count, class_name), "core.domlist") == 0 && text(count, owner)[0] == '\0'
-                ? 4
-                : 0;
+        seen |= strcmp(text(count, class_name), "core.reaper") == 0 && text(count, owner)[0] == '\0'
+                    ? 4
+                    : 0;
     }
     TAP_EQ(seen, 7);
     hv_domain_destroy(domain);
