@@ -101,9 +101,6 @@ HV_MUST_CHECK int hv_domain_refuse(const struct hv_domain *domain);
 /** The last of some has left: if it is dying, its reaper shall look again. Held by the caller. */
 void hv_domain_wake_reaper(struct hv_domain *domain);
 
-/** A kill without the reaper, which the caller is. -ECANCELED when it is dying. */
-HV_MUST_CHECK int hv_domain_mark_dying(struct hv_domain *domain);
-
 /** Nobody holds it, nothing is left of it, or it was never published: free it, and its name. */
 void hv_domain_free(struct hv_domain *domain);
 

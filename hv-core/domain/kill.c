@@ -9,11 +9,11 @@
 
 #include <errno.h>
 
-/* The one step that kills: the first to take it answers for the rest. */
-int hv_domain_mark_dying(struct hv_domain *domain)
+int hv_domain_kill(struct hv_domain *domain)
 {
     uint32_t state = hv_load_seq(&domain->state);
 
+    /* The one step that kills: who takes it answers for the rest. */
     do {
         if (state >= HV_DOMAIN_STATE_DYING) {
             return -ECANCELED;
@@ -25,19 +25,9 @@ int hv_domain_mark_dying(struct hv_domain *domain)
     /* Long copies end with their page, vCPUs with their block. */
     hv_memory_kill(&domain->memory);
     hv_domain_ring_vcpus(domain);
+    /* Last: until then the reaper does not touch what the bells stand in. */
+    hv_reaper_add(domain->core->reaper, domain);
     return 0;
-}
-
-int hv_domain_kill(struct hv_domain *domain)
-{
-    int rc = hv_domain_mark_dying(domain);
-
-    if (rc == 0) {
-        HV_RACE("domain.kill.marked");
-        /* Last: until then the reaper does not touch what the bells stand in. */
-        hv_reaper_add(domain->core->reaper, domain);
-    }
-    return rc;
 }
 
 void hv_domain_destroy(struct hv_domain *domain)

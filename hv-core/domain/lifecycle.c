@@ -115,6 +115,7 @@ static int run_again(struct hv_domain *domain)
 
     quiesce(domain);
     hv_platform_resume(&domain->platform);
+    HV_RACE("domain.unpause.resumed");
     rc = settle_state(domain, HV_DOMAIN_STATE_PAUSED, HV_DOMAIN_STATE_RUNNING);
     if (rc < 0) {
         return rc;

@@ -8,10 +8,12 @@
 #include <errno.h>
 
 #include "base/assert.h"
+#include "base/bits.h"
 #include "mem/dirty.h"
 #include "mem/heap.h"
 
 #define RELINQUISH_BATCH 64u
+#define RELINQUISH_LOOKS 64u
 
 /*
  * After this nothing is allocated and no extent is under change: who found the memory alive did so
@@ -134,6 +136,18 @@ static void relinquish_some(struct hv_memory *memory, hv_gfn first, uint64_t cou
     put_frames(memory, frames, found);
 }
 
+/* From an extent without a table, at most so many, to the next that has one. */
+static void skip_holes(struct hv_memory *memory)
+{
+    unsigned looks = 0;
+
+    do {
+        memory->relinquished = hv_align_up(memory->relinquished + 1, HV_EXTENT_FRAMES);
+        looks++;
+    } while (looks < RELINQUISH_LOOKS && memory->relinquished < memory->p2m.frames &&
+             !hv_p2m_covers(&memory->p2m, (hv_gfn){memory->relinquished}));
+}
+
 /* Give back what stands from memory->relinquished on, at most to the end of its extent. */
 static uint64_t relinquish_step(struct hv_memory *memory, uint64_t budget)
 {
@@ -143,8 +157,8 @@ static uint64_t relinquish_step(struct hv_memory *memory, uint64_t budget)
     hv_mfn mfn;
 
     if (!hv_p2m_covers(&memory->p2m, first)) {
-        memory->relinquished += count;
-        return 1; /* a look at an empty extent is work, too */
+        skip_holes(memory);
+        return 1; /* looking is work, too */
     }
     if (offset == 0 && budget >= HV_EXTENT_FRAMES && maps_whole_extent(memory, first, &mfn)) {
         relinquish_whole(memory, first, mfn);

@@ -10,6 +10,8 @@
 
 #define P2M_FRAMES_MAX (UINT64_C(1) << 34)
 #define LEAF_KIND      60
+/* As many looks at extents without a table cost what it costs to free one. */
+#define P2M_LOOKS      64
 
 static uint64_t leaf_pack(struct hv_leaf leaf)
 {
@@ -43,30 +45,30 @@ int hv_p2m_init(struct hv_p2m *p2m, uint64_t frames)
     return 0;
 }
 
-static void free_tables(struct hv_p2m *p2m, uint64_t first, uint64_t end)
-{
-    for (uint64_t i = first; i < end; i++) {
-        hv_free(hv_load_relaxed(&p2m->extents[i]));
-        hv_store_relaxed(&p2m->extents[i], NULL);
-    }
-}
-
 int hv_p2m_free_tables(struct hv_p2m *p2m, uint64_t *cursor, uint64_t budget)
 {
-    uint64_t left = p2m_extents(p2m) - *cursor;
-    uint64_t first = *cursor;
+    for (uint64_t looks = 0; *cursor < p2m_extents(p2m) && budget > 0; ++*cursor) {
+        _Atomic(_Atomic uint64_t *) *table = &p2m->extents[*cursor];
 
-    *cursor += left < budget ? left : budget;
-    free_tables(p2m, first, *cursor);
-    return left <= budget ? 0 : -EAGAIN;
+        if (hv_load_relaxed(table) || ++looks % P2M_LOOKS == 0) {
+            budget--;
+        }
+        hv_free(hv_load_relaxed(table));
+        hv_store_relaxed(table, NULL);
+    }
+    return *cursor < p2m_extents(p2m) ? -EAGAIN : 0;
 }
 
 void hv_p2m_finish(struct hv_p2m *p2m)
 {
+    uint64_t cursor = 0;
+    int rc;
+
     if (!p2m || !p2m->extents) {
         return;
     }
-    free_tables(p2m, 0, p2m_extents(p2m));
+    rc = hv_p2m_free_tables(p2m, &cursor, UINT64_MAX);
+    HV_ASSERT(rc == 0);
     hv_free(p2m->extents);
     p2m->extents = NULL;
     hv_lock_finish(&p2m->lock);
