@@ -50,12 +50,21 @@ void hv_domain_free(struct hv_domain *domain)
     }
 }
 
+static bool dying(const struct hv_domain *domain)
+{
+    return hv_load_seq(&domain->state) >= HV_DOMAIN_STATE_DYING;
+}
+
 int hv_domain_enter(struct hv_domain *domain)
 {
+    /* Not counted at all, most of the dead's askers give their reaper nothing to look at. */
+    if (dying(domain)) {
+        return -ECANCELED;
+    }
     hv_add_seq(&domain->users, 1);
     HV_RACE("domain.enter.counted");
-    /* Pairs with the teardown's first phase: it changes the state, then looks at the count. */
-    if (hv_load_seq(&domain->state) >= HV_DOMAIN_STATE_DYING) {
+    /* Pairs with the teardown's first phase: the state is changed, then it looks at the count. */
+    if (dying(domain)) {
         hv_domain_leave(domain);
         return -ECANCELED;
     }
@@ -71,7 +80,7 @@ void hv_domain_leave(struct hv_domain *domain)
 
 void hv_domain_wake_reaper(struct hv_domain *domain)
 {
-    if (hv_load_seq(&domain->state) >= HV_DOMAIN_STATE_DYING) {
+    if (dying(domain)) {
         hv_reaper_wake(domain->core->reaper, domain);
     }
 }

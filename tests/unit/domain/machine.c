@@ -2,7 +2,9 @@
 /* A core and one domain for the tests of domain/. */
 #include "machine.h"
 
+#include "domain/core.h"
 #include "lib/tap.h"
+#include "mem/heap.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -104,6 +106,14 @@ bool machine_put_tables(struct machine *machine, const struct machine_gate *gate
     return good(hv_guest_copy(machine->domain, (hv_gpa){MACHINE_TABLES}, &tables, sizeof(tables),
                               HV_COPY_TO_GUEST),
                 "hv_guest_copy");
+}
+
+uint64_t machine_frames_in_use(struct hv_core *core)
+{
+    struct hv_heap_info heap;
+
+    hv_heap_get_info(hv_arena_heap(core->arena), &heap);
+    return heap.total_frames - heap.free_frames + heap.claimed_frames;
 }
 
 bool machine_load(struct machine *machine, const void *code, size_t bytes)

@@ -38,6 +38,12 @@ struct machine_gate {
  */
 bool machine_put_tables(struct machine *machine, const struct machine_gate *gates, unsigned count);
 
+/**
+ * How many frames of a core domains have, or have claimed. To be waited for: what the scrubber has in
+ * its hands is counted twice at times.
+ */
+uint64_t machine_frames_in_use(struct hv_core *core);
+
 /** Put @code at the entry point and set the boot registers. */
 bool machine_load(struct machine *machine, const void *code, size_t bytes);
 

@@ -161,6 +161,8 @@ static void test_core_refuse(void)
     const struct hv_core_config bad[] = {
         {.workers = cpus + 1, .memory_bytes = 2 * HV_MIB},
         {.workers = UINT_MAX, .memory_bytes = 2 * HV_MIB},
+        {.workers = 1, .memory_bytes = 2 * HV_MIB, .reapers = 17},
+        {.workers = 1, .memory_bytes = 2 * HV_MIB, .reapers = UINT_MAX},
         {.workers = 1, .memory_bytes = 0},
         {.workers = 1, .memory_bytes = 3 * HV_MIB},
         {.workers = 1, .memory_bytes = UINT64_MAX & ~(HV_EXTENT_SIZE - 1)},

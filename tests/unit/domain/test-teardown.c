@@ -4,16 +4,14 @@
 #include "domain/core.h"
 #include "domain/domain.h"
 #include "lib/threads.h"
+#include "machine.h"
 #include "mem/foreign.h"
-#include "mem/heap.h"
 #include "sync/race.h"
 
 #include "base/alloc.h"
 
 #include <errno.h>
 #include <string.h>
-
-#define CODE HV_MIB
 
 static struct hv_core *core;
 static struct hv_reaper *threads_of_core; /* kept aside, idle */
@@ -60,7 +58,7 @@ static struct hv_domain *make(uint64_t extents)
     int rc = hv_domain_create(core, &config, &domain, why, sizeof(why));
 
     for (uint64_t gpa = 0; rc == 0 && gpa < config.memory_bytes; gpa += HV_PAGE_SIZE) {
-        if (gpa < HV_EXTENT_SIZE && gpa >= 0x20000 && gpa != CODE) {
+        if (gpa < HV_EXTENT_SIZE && gpa >= 0x20000 && gpa != MACHINE_CODE) {
             continue;
         }
         rc = hv_guest_copy(domain, (hv_gpa){gpa}, &word, sizeof(word), HV_COPY_TO_GUEST);
@@ -71,11 +69,12 @@ static struct hv_domain *make(uint64_t extents)
 /* Let it run a little, so that there are translations, and pages sealed for them. */
 static bool run(struct hv_domain *domain)
 {
-    const struct hv_boot_state boot = {.rip = CODE, .rsp = CODE};
+    const struct hv_boot_state boot = {.rip = MACHINE_CODE, .rsp = MACHINE_CODE};
     uint8_t code[sizeof(code_exit)];
 
     memcpy(code, code_exit, sizeof(code));
-    return hv_guest_copy(domain, (hv_gpa){CODE}, code, sizeof(code), HV_COPY_TO_GUEST) == 0 &&
+    return hv_guest_copy(domain, (hv_gpa){MACHINE_CODE}, code, sizeof(code), HV_COPY_TO_GUEST) ==
+               0 &&
            hv_domain_set_boot(domain, &boot) == 0 && hv_domain_unpause(domain) == 0 &&
            hv_domain_wait_change(domain, HV_DOMAIN_STATE_RUNNING, 10 * HV_NS_PER_S) == 0;
 }
@@ -88,22 +87,12 @@ static enum hv_domain_state state_of(struct hv_domain *domain)
     return status.state;
 }
 
-/* How many frames domains have, or have claimed: the scrubber's are counted twice at times, hence
- * waited for. */
-static uint64_t frames_in_use(void)
-{
-    struct hv_heap_info heap;
-
-    hv_heap_get_info(hv_arena_heap(core->arena), &heap);
-    return heap.total_frames - heap.free_frames + heap.claimed_frames;
-}
-
 static bool nothing_is_left(void)
 {
     for (uint64_t i = 0; i < hv_arena_frames(core->arena); i++) {
         hv_frame_check(hv_arena_frame(core->arena, (hv_mfn){i}));
     }
-    return frames_in_use() == 0 && hv_load_seq(&core->directory.count) == 0;
+    return machine_frames_in_use(core) == 0 && hv_load_seq(&core->directory.count) == 0;
 }
 
 /* The vCPU may be inside for a moment after its end was announced: then there is nothing to do. */
@@ -305,7 +294,7 @@ static void test_zombie(void)
     TAP_EQ(hv_domain_get(core, handle, &found), 0);
     TAP_OK(found == zombie);
     hv_domain_put(found);
-    TAP_AWAIT(frames_in_use() == 12);
+    TAP_AWAIT(machine_frames_in_use(core) == 12);
     /* The frames name its id: no other domain may have that. */
     hv_store_relaxed(&core->directory.next, hv_handle_id(handle) - 1u);
     other = make(1);
