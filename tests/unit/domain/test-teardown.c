@@ -234,6 +234,37 @@ static void test_progress(void)
     close_core();
 }
 
+#define MANY 6u
+
+/* Several reapers at work at several domains: each is taken apart once, and all memory is back. */
+static void test_parallel(void)
+{
+    const struct hv_core_config config = {
+        .workers = 1, .reapers = 3, .memory_bytes = 2 * MANY * HV_EXTENT_SIZE};
+    struct hv_domain *domain[MANY];
+
+    TAP_EQ(hv_core_create(&config, &core), 0);
+    for (unsigned i = 0; i < MANY; i++) {
+        domain[i] = make(2);
+        TAP_OK(domain[i] && run(domain[i]));
+    }
+    for (unsigned i = 0; i < MANY; i++) {
+        TAP_EQ(hv_domain_kill(domain[i]), 0);
+    }
+    for (unsigned i = 0; i < MANY; i++) {
+        hv_domain_destroy(domain[i]);
+    }
+    TAP_AWAIT(nothing_is_left());
+    /* They need not be waited for, either. */
+    for (unsigned i = 0; i < MANY; i++) {
+        domain[i] = make(2);
+        TAP_OK(domain[i]);
+        TAP_EQ(hv_domain_kill(domain[i]), 0);
+        hv_domain_put(domain[i]);
+    }
+    hv_core_destroy(core);
+}
+
 static const struct hv_mapper_config mapper_config = {.name = "migration worker 3"};
 
 /* Map @count pages of @domain, as a worker of the core does. */
@@ -400,6 +431,7 @@ int main(int argc, char **argv)
         {"dom.restart-every-k", test_restart},
         {"dom.continuation-fair", test_fair},
         {"domain.teardown.progress", test_progress},
+        {"domain.reaper.parallel", test_parallel},
         {"dom.zombie", test_zombie},
         {"domain.teardown.held-too-often", test_held_too_often},
         {"domain.reaper.wake-in-work", test_wake_in_work},

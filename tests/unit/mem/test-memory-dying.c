@@ -214,12 +214,78 @@ static void test_holds(void)
     hv_arena_destroy(fixture.arena);
 }
 
+#define DOMAINS 5u
+#define EXTENTS 64u /* of each */
+
+static struct hv_memory dead[DOMAINS];
+
+static void relinquish_each(unsigned index, void *context)
+{
+    (void)context;
+    while (hv_memory_relinquish(&dead[index], 4096) == -EAGAIN) {
+    }
+}
+
+static uint64_t acquired(const struct hv_lock *lock)
+{
+    return hv_load_relaxed(&hv_lock_counters(lock)->acquired);
+}
+
+static uint64_t all_acquired(const struct hv_arena *arena)
+{
+    uint64_t sum = 0;
+
+    for (unsigned i = 0; i < arena->heap->shard_count; i++) {
+        sum += acquired(&arena->heap->shards[i].lock);
+    }
+    for (unsigned i = 0; i < DOMAINS; i++) {
+        sum += acquired(&dead[i].p2m.lock) + acquired(&dead[i].page_lock);
+    }
+    return sum;
+}
+
+/* Five domains of 128 MiB that go at once: what they take locks for is extents, not pages. */
+static void test_parallel_destroy(void)
+{
+    const struct hv_arena_config config = {HV_BACKING_KIND_NONE,
+                                           DOMAINS * EXTENTS * HV_EXTENT_SIZE};
+    const uint64_t frames = EXTENTS * HV_EXTENT_FRAMES;
+    struct hv_heap_info info;
+    struct hv_arena *arena;
+    uint64_t operations;
+
+    TAP_EQ(hv_arena_create(&config, &arena), 0);
+    for (unsigned i = 0; i < DOMAINS; i++) {
+        TAP_EQ(hv_memory_init(&dead[i], arena, (uint16_t)(i + 1), EXTENTS * HV_EXTENT_SIZE, NULL,
+                              NULL),
+               0);
+        TAP_EQ(hv_memory_add_ram(&dead[i], (hv_gfn){0}, frames), 0);
+        for (uint64_t gfn = 0; gfn < frames; gfn += HV_EXTENT_FRAMES) {
+            struct hv_leaf leaf;
+
+            TAP_EQ(hv_memory_fill(&dead[i], (hv_gfn){gfn}, &leaf), 0);
+        }
+    }
+    operations = all_acquired(arena);
+    threads_run(DOMAINS, relinquish_each, NULL);
+    operations = all_acquired(arena) - operations;
+    hv_heap_get_info(arena->heap, &info);
+    TAP_EQ(info.free_frames, DOMAINS * frames);
+    tap_note("%" PRIu64 " lock operations for %u extents", operations, DOMAINS * EXTENTS);
+    TAP_OK(operations <= 4u * DOMAINS * EXTENTS);
+    for (unsigned i = 0; i < DOMAINS; i++) {
+        hv_memory_finish(&dead[i]);
+    }
+    hv_arena_destroy(arena);
+}
+
 int main(int argc, char **argv)
 {
     static const struct tap_case cases[] = {
         {"mem.dying.kill", test_kill},
         {"mem.dying.copy", test_kill_vs_copy},
         {"dom.assign-vs-kill", test_assign_vs_kill},
+        {"dom.parallel-destroy", test_parallel_destroy},
         {"mem.dying.dismantle", test_dismantle},
         {"mem.dying.holds", test_holds},
     };
