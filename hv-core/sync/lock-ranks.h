@@ -14,8 +14,7 @@
 #pragma once
 
 enum hv_rank {
-    HV_RANK_DOMLIST = 10,   /* domains are linked and unlinked */
-    HV_RANK_LIFECYCLE = 20, /* state transitions and teardown of one domain */
+    HV_RANK_LIFECYCLE = 20, /* state transitions of one domain, but for its end */
     HV_RANK_EXCLUSIVE = 25, /* one vCPU's locked access that the host cannot do; may block */
     HV_RANK_FOREIGN = 27,   /* a mask of mappers, not the product's: held over a flush; may block */
     /* Waits: a flush that is waited for; hv_timer_kill() is declared per timer. */

@@ -74,7 +74,7 @@ static int open_rig(struct destroy_rig *rig, enum hv_backing_kind backing)
     if (err) {
         return err;
     }
-    hv_lock_init(&rig->domctl, HV_RANK_DOMLIST, "bench.domctl", 0);
+    hv_lock_init(&rig->domctl, HV_RANK_LIFECYCLE, "bench.domctl", 0);
     hv_lock_init(&rig->kill, HV_RANK_LIFECYCLE, "bench.kill", 0);
     old_heap_init(&rig->old, rig->arena);
     err = stock_old_heap(rig);

@@ -139,7 +139,7 @@ static void nest_too_deep(void)
     static struct hv_lock locks[17];
 
     for (unsigned i = 0; i < HV_ARRAY_LEN(locks); i++) {
-        hv_lock_init(&locks[i], (enum hv_rank)(HV_RANK_DOMLIST + i), "deep", i);
+        hv_lock_init(&locks[i], (enum hv_rank)(HV_RANK_LIFECYCLE + i), "deep", i);
         hv_lock_take(&locks[i]);
     }
 }

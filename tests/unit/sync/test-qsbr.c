@@ -109,7 +109,7 @@ static void synchronize_locked(void)
     struct hv_lock lock;
 
     start();
-    hv_lock_init(&lock, HV_RANK_DOMLIST, "domlist", 0);
+    hv_lock_init(&lock, HV_RANK_LIFECYCLE, "lifecycle", 0);
     hv_lock_take(&lock);
     hv_qsbr_synchronize(&qsbr);
 }

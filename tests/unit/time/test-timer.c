@@ -399,7 +399,7 @@ static void run_under_lock(void)
     struct hv_lock lock;
 
     start();
-    hv_lock_init(&lock, HV_RANK_DOMLIST, "domlist", 0);
+    hv_lock_init(&lock, HV_RANK_LIFECYCLE, "lifecycle", 0);
     hv_lock_take(&lock);
     hv_timer_queue_run(&queue, (hv_ns){1000});
 }
