@@ -5,8 +5,8 @@
  *     NEW --hv_domain_create--> PAUSED <--hv_domain_pause / unpause--> RUNNING
  *     RUNNING --hv_domain_end--> SHUTDOWN --hv_domain_reset--> PAUSED
  *     RUNNING --no host memory--> PAUSED (end = NO_MEMORY)
- *     any but NEW --hv_domain_kill--> DYING --reaper--> GONE
- *                                     DYING --reaper, pages are mapped by others--> DEAD --> GONE
+ *     PAUSED, RUNNING, SHUTDOWN --hv_domain_kill--> DYING --reaper--> GONE
+ *     DYING --reaper finds pages mapped by others--> DEAD --reaper, after the last unmap--> GONE
  *
  * Who holds a reference has the object, whatever its state; it is freed by the last, after GONE. What
  * it is made of goes in between, so who is to touch that is inside: a vCPU in its turn, a control
@@ -21,9 +21,10 @@
  *   (1) guest code runs only while the state is RUNNING and the vCPU is counted in active;
  *   (2) no platform timer fires but while it is RUNNING, or on the way there or away;
  *   (3) `end` is written once between two resets or resumes, by the first who ends the domain;
- *   (4) every change of state is a compare-and-exchange. Most hold the lifecycle lock; RUNNING ->
- *       SHUTDOWN or PAUSED by the guest's own end, and the kill, are done under any lock. A domain that
- *       paused itself may have vCPUs inside still: whoever counts on PAUSED stops them first;
+ *   (4) from PAUSED on every change of state is a compare-and-exchange, but the last, to GONE. Most
+ *       hold the lifecycle lock; RUNNING -> SHUTDOWN or PAUSED by the guest's own end, and the kill,
+ *       are done under any lock. A domain that paused itself may have vCPUs inside still: whoever
+ *       counts on PAUSED stops them first;
  *   (5) nobody is inside from the end of HV_TEARDOWN_LEAVING on.
  */
 #pragma once
