@@ -36,7 +36,7 @@ static int finish_devices(struct hv_domain *domain, uint64_t budget, uint64_t *u
     return 0;
 }
 
-/* One at a time: each has megabytes of TLB. */
+/* One at a time: its TLB is a tenth of a millisecond's work. */
 static int destroy_vcpu(struct hv_domain *domain, uint64_t budget, uint64_t *used_out)
 {
     uint64_t *cursor = &domain->teardown.cursor;
@@ -62,6 +62,9 @@ static int destroy_engine(struct hv_domain *domain, uint64_t budget, uint64_t *u
 {
     (void)budget;
     (void)used_out;
+    if (domain->engine && domain->ops->domain_shrink(domain->engine)) {
+        return -EAGAIN;
+    }
     domain->ops->domain_destroy(domain->engine);
     domain->engine = NULL;
     return 0;

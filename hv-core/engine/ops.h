@@ -80,6 +80,11 @@ struct hv_engine_ops {
     /** Can it run here? False with a reason in @why (@size bytes). */
     bool (*probe)(char *why, size_t size);
     int (*domain_create)(struct hv_memory *memory, struct hv_engine_domain **domain_out);
+    /**
+     * All its vCPUs are destroyed: free some of the memory it has, about a MiB. False when what is left
+     * is small. So a domain's end is steps that take no one's CPU for long.
+     */
+    bool (*domain_shrink)(struct hv_engine_domain *domain);
     void (*domain_destroy)(struct hv_engine_domain *domain);
     int (*vcpu_create)(struct hv_engine_domain *domain, const struct hv_engine_vcpu_config *config,
                        struct hv_engine_vcpu **vcpu_out);

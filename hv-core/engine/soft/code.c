@@ -30,6 +30,18 @@ int soft_code_create(struct hv_memory *memory, struct soft_code **code_out)
     return 0;
 }
 
+bool soft_code_shrink(struct soft_code *code)
+{
+    for (unsigned i = 0; i < SEGMENTS; i++) {
+        if (code->segment[i].memory) {
+            hv_free(code->segment[i].memory);
+            code->segment[i].memory = NULL;
+            return true;
+        }
+    }
+    return false;
+}
+
 void soft_code_destroy(struct soft_code *code)
 {
     if (!code) {
@@ -40,8 +52,7 @@ void soft_code_destroy(struct soft_code *code)
             soft_page_free(&code->page[i]);
         }
     }
-    for (unsigned i = 0; i < SEGMENTS; i++) {
-        hv_free(code->segment[i].memory);
+    while (soft_code_shrink(code)) {
     }
     hv_lock_finish(&code->lock);
     hv_free(code);

@@ -22,6 +22,8 @@
 
 /** An empty cache over @memory, which is borrowed. -ENOMEM. */
 HV_MUST_CHECK int soft_code_create(struct hv_memory *memory, struct soft_code **code_out);
+/** No vCPU runs any more: free a segment that blocks stood in. False when there is none. */
+bool soft_code_shrink(struct soft_code *code);
 /** No vCPU runs any more. NULL is accepted. */
 void soft_code_destroy(struct soft_code *code);
 

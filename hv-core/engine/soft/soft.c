@@ -34,6 +34,11 @@ static void domain_destroy(struct hv_engine_domain *domain)
     hv_free(domain);
 }
 
+static bool domain_shrink(struct hv_engine_domain *domain)
+{
+    return soft_code_shrink(domain->code);
+}
+
 static int domain_create(struct hv_memory *memory, struct hv_engine_domain **domain_out)
 {
     struct hv_engine_domain *domain = hv_alloc_aligned(HV_CACHE_LINE, sizeof(*domain));
@@ -141,6 +146,7 @@ const struct hv_engine_ops hv_engine_soft = {
     .name = "soft",
     .probe = probe,
     .domain_create = domain_create,
+    .domain_shrink = domain_shrink,
     .domain_destroy = domain_destroy,
     .vcpu_create = vcpu_create,
     .vcpu_destroy = vcpu_destroy,
