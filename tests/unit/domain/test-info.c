@@ -12,13 +12,13 @@ static struct machine machine;
 static struct hv_lock innermost;
 
 /* Whoever takes any lock from here on aborts, naming it: none stands behind this one. */
-static void forbid_locks(void)
+static HV_NO_TSA void forbid_locks(void)
 {
     hv_lock_init(&innermost, (enum hv_rank)UINT16_MAX, "innermost", 0);
     hv_lock_take(&innermost);
 }
 
-static void allow_locks(void)
+static HV_NO_TSA void allow_locks(void)
 {
     hv_lock_drop(&innermost);
     hv_lock_finish(&innermost);
