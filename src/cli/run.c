@@ -154,8 +154,8 @@ static gboolean create_machine(Run *run, GError **error)
     }
     rc = hv_domain_create(run->core, &domain, &run->domain, why, sizeof(why));
     if (rc == -ENOTSUP) {
-        g_set_error(error, LODGE_ERROR, LODGE_ERROR_INPUT,
-                    _("--engine %s: %s; expected auto or soft"), options->engine, why);
+        g_set_error(error, LODGE_ERROR, LODGE_ERROR_INPUT, _("--engine %s: %s Use auto or soft."),
+                    options->engine, why);
         return FALSE;
     }
     if (rc < 0) {
