@@ -19,6 +19,15 @@ static void set_file_error(GError **error, const char *what, const char *path, c
                 cause);
 }
 
+/* The file cannot be read: the host has not what it takes, or there is something about the file. */
+static void set_read_error(GError **error, const char *what, const char *path, int reason)
+{
+    gboolean host = reason == EMFILE || reason == ENFILE || reason == ENOMEM || reason == EIO;
+
+    g_set_error(error, LODGE_ERROR, host ? LODGE_ERROR_FAILED : LODGE_ERROR_INPUT,
+                _("Cannot read the %s “%s”: %s"), what, path, g_strerror(reason));
+}
+
 /* Read until the end of file or @limit bytes, whichever is first. */
 static gboolean read_all(int fd, guint8 *to, gsize limit, gsize *length_out)
 {
@@ -49,7 +58,7 @@ static GBytes *read_open_file(int fd, const char *what, const char *path, GError
     struct stat status;
 
     if (fstat(fd, &status) < 0) {
-        set_file_error(error, what, path, g_strerror(errno));
+        set_read_error(error, what, path, errno);
         return NULL;
     }
     if (!S_ISREG(status.st_mode)) {
@@ -68,11 +77,11 @@ static GBytes *read_open_file(int fd, const char *what, const char *path, GError
     }
     data = g_try_malloc((gsize)status.st_size);
     if (!data) {
-        set_file_error(error, what, path, _("the host has not enough memory"));
+        set_read_error(error, what, path, ENOMEM);
         return NULL;
     }
     if (!read_all(fd, data, (gsize)status.st_size, &length)) {
-        set_file_error(error, what, path, g_strerror(errno));
+        set_read_error(error, what, path, errno);
         return NULL;
     }
     return g_bytes_new_take(g_steal_pointer(&data), length);
@@ -85,7 +94,7 @@ GBytes *lodge_image_read(const char *what, const char *path, GError **error)
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 
     if (fd < 0) {
-        set_file_error(error, what, path, g_strerror(errno));
+        set_read_error(error, what, path, errno);
         return NULL;
     }
     bytes = read_open_file(fd, what, path, error);

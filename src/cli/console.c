@@ -306,6 +306,11 @@ int lodge_console_flush(LodgeConsole *console)
     return refused;
 }
 
+void lodge_console_release_terminal(LodgeConsole *console)
+{
+    lodge_terminal_close(&console->terminal);
+}
+
 void lodge_console_free(LodgeConsole *console)
 {
     gboolean stuck;

@@ -45,6 +45,9 @@ int lodge_console_flush(LodgeConsole *console);
 /** Somebody wants us gone: lodge_console_flush() shall wait for @limit_us at most, not a second. */
 void lodge_console_hurry(LodgeConsole *console, gint64 limit_us);
 
+/** Restore the terminal: what is written from here on comes after the machine. */
+void lodge_console_release_terminal(LodgeConsole *console);
+
 /** Flush, restore the terminal, free. */
 void lodge_console_free(LodgeConsole *console);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(LodgeConsole, lodge_console_free)

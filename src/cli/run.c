@@ -25,6 +25,7 @@
 #include <glib-unix.h>
 #include <glib/gstdio.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 typedef struct {
@@ -38,6 +39,7 @@ typedef struct {
     GThread *watcher;
     int status;
     gboolean ended; /* by us: signal, timeout, Ctrl-A X */
+    guint signals[3];
 } Run;
 
 /* Who sends a signal, or types Ctrl-A X, does not wait for a reader that does not read. */
@@ -106,6 +108,29 @@ static gboolean on_terminate(gpointer data)
     return G_SOURCE_CONTINUE;
 }
 
+/*
+ * The main loop has ended for good and nobody would hear a signal any more, but reports may be
+ * written to a reader who does not read: from here on a signal ends the process by itself.
+ */
+static void let_signals_end_us(Run *run)
+{
+    if (run->console) {
+        lodge_console_release_terminal(run->console);
+    }
+    for (gsize i = 0; i < G_N_ELEMENTS(run->signals); i++) {
+        g_clear_handle_id(&run->signals[i], g_source_remove);
+    }
+}
+
+/* A file that is written to is none of those that are read. */
+static gboolean is_same_file(int fd, const char *path)
+{
+    struct stat written, read;
+
+    return path && fstat(fd, &written) == 0 && stat(path, &read) == 0 &&
+           written.st_dev == read.st_dev && written.st_ino == read.st_ino;
+}
+
 static gboolean open_console(Run *run, GError **error)
 {
     const char *path = run->options.serial_path;
@@ -118,15 +143,55 @@ static gboolean open_console(Run *run, GError **error)
         return run->console != NULL;
     }
     /* Not blocking: a FIFO that nobody reads would hold us, deaf to signals, for ever. */
-    run->serial_fd =
-        open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0644);
+    run->serial_fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0644);
     if (run->serial_fd < 0) {
         g_set_error(error, LODGE_ERROR, LODGE_ERROR_INPUT,
                     _("Cannot write the serial file “%s”: %s"), path, g_strerror(errno));
         return FALSE;
     }
+    if (is_same_file(run->serial_fd, run->options.kernel) ||
+        is_same_file(run->serial_fd, run->options.initrd)) {
+        g_set_error(error, LODGE_ERROR, LODGE_ERROR_INPUT,
+                    _("The serial file “%s” is the kernel or the initrd; name another"), path);
+        return FALSE;
+    }
     run->console = lodge_console_new(run->serial_fd, FALSE, NULL, NULL, error);
     return run->console != NULL;
+}
+
+/* Only when all else is as it should be: a refused run keeps what an earlier one has left. */
+static gboolean truncate_serial(Run *run, GError **error)
+{
+    struct stat status;
+
+    if (run->serial_fd < 0 || fstat(run->serial_fd, &status) < 0 || !S_ISREG(status.st_mode) ||
+        ftruncate(run->serial_fd, 0) == 0) {
+        return TRUE;
+    }
+    g_set_error(error, LODGE_ERROR, LODGE_ERROR_FAILED,
+                _("Cannot truncate the serial file “%s”: %s"), run->options.serial_path,
+                g_strerror(errno));
+    return FALSE;
+}
+
+/* Told before the run that it would be for nothing. A FIFO may find its reader until then. */
+static gboolean check_stats_path(const Run *run, GError **error)
+{
+    const char *path = run->options.stats_path;
+    int fd;
+
+    if (!path) {
+        return TRUE;
+    }
+    fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0644);
+    if (fd >= 0) {
+        close(fd);
+    } else if (errno != ENXIO) {
+        g_set_error(error, LODGE_ERROR, LODGE_ERROR_INPUT,
+                    _("Cannot write the statistics “%s”: %s"), path, g_strerror(errno));
+        return FALSE;
+    }
+    return TRUE;
 }
 
 static gboolean create_machine(Run *run, GError **error)
@@ -202,6 +267,10 @@ static gboolean judge_end(Run *run)
     struct hv_domain_status status;
 
     hv_domain_get_status(run->domain, &status);
+    if (status.end == HV_DOMAIN_END_REBOOT && run->options.restart) {
+        return TRUE;
+    }
+    let_signals_end_us(run);
     switch (status.end) {
     case HV_DOMAIN_END_NONE:
     case HV_DOMAIN_END_POWEROFF:
@@ -209,7 +278,7 @@ static gboolean judge_end(Run *run)
         break;
     case HV_DOMAIN_END_REBOOT:
         run->status = LODGE_EXIT_OK;
-        return run->options.restart;
+        return FALSE;
     case HV_DOMAIN_END_TRIPLE_FAULT:
     case HV_DOMAIN_END_CRASH:
         print_crash(run, &status);
@@ -277,6 +346,7 @@ static void print_stats(Run *run)
     if (run->options.stats == LODGE_STATS_NONE || !run->domain) {
         return;
     }
+    let_signals_end_us(run);
     text = run->options.stats == LODGE_STATS_JSON ? lodge_stats_to_json(run->core, run->domain)
                                                   : lodge_stats_to_lock_table(run->core);
     if (!run->options.stats_path) {
@@ -319,9 +389,9 @@ static void clean_up(Run *run)
 
 static void add_sources(Run *run)
 {
-    g_unix_signal_add(SIGHUP, on_hangup, run);
-    g_unix_signal_add(SIGINT, on_interrupt, run);
-    g_unix_signal_add(SIGTERM, on_terminate, run);
+    run->signals[0] = g_unix_signal_add(SIGHUP, on_hangup, run);
+    run->signals[1] = g_unix_signal_add(SIGINT, on_interrupt, run);
+    run->signals[2] = g_unix_signal_add(SIGTERM, on_terminate, run);
     if (run->options.timeout_s > 0) {
         g_timeout_add((guint)(run->options.timeout_s * 1000), on_timeout, run);
     }
@@ -334,6 +404,8 @@ int lodge_verb_run(int argc, char **argv)
 
     /* A reader of our output that goes away is an end of writing, not of us. */
     signal(SIGPIPE, SIG_IGN);
+    /* Nor is a limit on the size of files, which is an errno then. */
+    signal(SIGXFSZ, SIG_IGN);
     run.loop = g_main_loop_new(NULL, FALSE);
     if (lodge_run_options_parse(&run.options, argc, argv, &error)) {
         run.builder =
@@ -343,7 +415,8 @@ int lodge_verb_run(int argc, char **argv)
         /* From the console on a signal must not end us before the terminal is as it was. GLib makes
          * a thread for them, and ends the process when there is none. */
         add_sources(&run);
-        if (open_console(&run, &error) && create_machine(&run, &error) &&
+        if (check_stats_path(&run, &error) && open_console(&run, &error) &&
+            create_machine(&run, &error) && truncate_serial(&run, &error) &&
             run_until_end(&run, &error)) {
             print_stats(&run);
         }
