@@ -108,17 +108,25 @@ static gboolean on_terminate(gpointer data)
     return G_SOURCE_CONTINUE;
 }
 
+static void end_now(int number)
+{
+    _exit(LODGE_EXIT_SIGNAL + number);
+}
+
 /*
  * The main loop has ended for good and nobody would hear a signal any more, but reports may be
- * written to a reader who does not read: from here on a signal ends the process by itself.
+ * written to a reader who does not read: from here on a signal ends the process at once.
  */
 static void let_signals_end_us(Run *run)
 {
+    static const int numbers[] = {SIGHUP, SIGINT, SIGTERM};
+
     if (run->console) {
         lodge_console_release_terminal(run->console);
     }
-    for (gsize i = 0; i < G_N_ELEMENTS(run->signals); i++) {
+    for (gsize i = 0; i < G_N_ELEMENTS(numbers); i++) {
         g_clear_handle_id(&run->signals[i], g_source_remove);
+        signal(numbers[i], end_now);
     }
 }
 

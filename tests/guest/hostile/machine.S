@@ -128,13 +128,12 @@ ap_entry:
         mov %ax, %ds
         mov %ax, %es
         mov %ax, %ss
-        /* A ticket gives it a number; those started again and again share the last stack. */
-        mov $1, %ebx
-        lock xadd %ebx, cpus_started
-        cmp $CPUS, %ebx
-        jb 2f
-        mov $CPUS, %ebx
-2:      lea 1(%ebx), %eax
+        /* Its APIC's id is its number: one that is started again has its own stack again. */
+        mov LAPIC + 0x20, %ebx
+        shr $24, %ebx
+        and $(CPUS - 1), %ebx
+        lock incl cpus_started
+        lea 1(%ebx), %eax
         imul $STACK_BYTES, %eax, %eax
         lea stacks(%eax), %esp
         push %ebx

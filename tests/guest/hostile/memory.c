@@ -2,24 +2,29 @@
 /* Payloads against memory: writing all of it, code that rewrites itself, page tables, strings. */
 #include "machine.h"
 
-/* All of memory becomes "jmp $", the writer's own code last. */
+/* All of memory becomes "jmp $": what is below the image, then the rest from its end down, so that
+ * the writer's own code is last. */
 static void run_write_all(void)
 {
-    uint32_t words = memory_bytes / 4;
-
     __asm__ volatile("cli\n"
                      "xor %%edi, %%edi\n"
                      "1: movl $0xfeebfeeb, (%%edi)\n"
                      "add $4, %%edi\n"
-                     "dec %%ecx\n"
-                     "jnz 1b\n"
-                     "2: jmp 2b"
+                     "cmp $0xa0000, %%edi\n"
+                     "jb 1b\n"
+                     /* So that the jump's place is one of the words. */
+                     ".balign 4\n"
+                     "2: sub $4, %%ecx\n"
+                     "nop\n nop\n nop\n"
+                     "movl $0xfeebfeeb, (%%ecx)\n"
+                     "jmp 2b"
                      :
-                     : "c"(words)
+                     : "c"(memory_bytes)
                      : "edi", "memory");
 }
 
-/* The same with paging, by one string instruction: the tables that translate it go as well. */
+/* With paging, by one string instruction from the image's end on: the tables that translate it, at
+ * the end of memory, go as well, and with them the machine. */
 static void run_write_tables(void)
 {
     uint32_t top = map_identity(memory_bytes - 0x10000, false);
@@ -28,11 +33,11 @@ static void run_write_tables(void)
     __asm__ volatile("mov %0, %%cr3\n"
                      "mov %%cr4, %%eax\n or $0x20, %%eax\n mov %%eax, %%cr4\n"
                      "mov %%cr0, %%eax\n or $0x80000000, %%eax\n mov %%eax, %%cr0\n"
-                     "mov $0xfeebfeeb, %%eax\n xor %%edi, %%edi\n cld\n rep stosl\n"
+                     "mov $0xfeebfeeb, %%eax\n cld\n rep stosl\n"
                      "1: jmp 1b"
                      :
-                     : "r"(top), "c"(memory_bytes / 4)
-                     : "eax", "edi", "memory");
+                     : "r"(top), "c"((memory_bytes - ARENA) / 4), "D"(ARENA)
+                     : "eax", "memory");
 }
 
 /* For ever over all memory but this image, random words. */

@@ -34,7 +34,7 @@ PAYLOADS = {
     'init-storm': (4, ANY),
     'ipi-storm': (4, FOREVER),
     'write-all': (1, FOREVER),
-    'write-tables': (1, FOREVER),
+    'write-tables': (1, {CRASH}),
     'scribble-all': (4, FOREVER),
     'code-full': (1, FOREVER),
     'self-modify': (1, FOREVER),

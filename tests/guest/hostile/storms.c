@@ -272,6 +272,9 @@ static void run_device_all(void)
 
 /* ---- Other processors -------------------------------------------------------------------------- */
 
+#define INIT_MODE  0x500u
+#define ALL_OTHERS 0xc0000u
+
 static void throw_ipis(uint32_t cpu)
 {
     static const uint32_t commands[] = {
@@ -281,14 +284,25 @@ static void throw_ipis(uint32_t cpu)
 
     traps_to(cpu, eoi_stub);
     for (;;) {
+        uint32_t command = commands[random_below(sizeof(commands) / sizeof(commands[0]))];
+        uint32_t target = random_below(8) ? random_below(CPUS) : random_below(256);
+
+        /* CPU 0 would begin at a reset vector where there is no firmware, and end the storm. */
+        if ((command & INIT_MODE) == INIT_MODE &&
+            (cpu != 0 || (command & ALL_OTHERS) != ALL_OTHERS)) {
+            command &= ~ALL_OTHERS;
+        }
+        if ((command & INIT_MODE) == INIT_MODE && target % CPUS == 0) {
+            target++;
+        }
         interrupts_on();
-        send_ipi(commands[random_below(sizeof(commands) / sizeof(commands[0]))],
-                 random_below(8) ? random_below(CPUS) : random_below(256));
+        send_ipi(command, target);
     }
 }
 
 static void run_init_storm(void)
 {
+    traps_to(0, eoi_stub); /* before the first NMI */
     start_cpus(throw_ipis);
     throw_ipis(0);
 }
