@@ -12,8 +12,14 @@
  *     event  #SS error=0 rip=pushes rsp=HIGH+0x100
  *     event  #SS error=0 rip=calls rsp=HIGH+0x100
  *     event  #SS error=0 rip=pops rsp=HIGH
+ *     event  #SS error=0 rip=iret rsp=HIGH
+ *     event  #SS error=0 rip=interrupt rsp=HIGH+0x100
  *     event  #GP error=0 rip=jumps
+ *     event  #GP error=0 rip=jumps_memory
+ *     event  #GP error=0 rip=calls_to rsp=stack_top
+ *     event  #GP error=0 rip=calls_memory rsp=stack_top
  *     event  #GP error=0 rip=returns rsp=stack_top-8
+ *     event  #GP error=0 rip=returns_more rsp=stack_top-8
  *     event  #GP error=0 rip=string
  *     event  #GP error=0 rip=fs_base
  *     state  rbx=0x77 rsi=HIGH rcx=MSR_FS_BASE
@@ -52,12 +58,31 @@ calls_after:
 pops:
     pop rbx
 pops_after:
+    resume_at iret_after
+    mov rsp, rsi
+iret:
+    iretq
+iret_after:
+    resume_at interrupt_after
+    lea rsp, [rsi + 0x100]
+interrupt:
+    int 0x20
+interrupt_after:
+    mov [pointer], rsi
     faults jumps, jmp rsi
+    faults jumps_memory, jmp qword ptr [pointer]
+    faults calls_to, call rsi
+    faults calls_memory, call qword ptr [pointer]
     resume_at returns_after
     push rsi
 returns:
     ret
 returns_after:
+    resume_at returns_more_after
+    push rsi
+returns_more:
+    ret 8
+returns_more_after:
     faults string, lodsb
     prefetcht0 [rsi]
     invlpg [rsi]
@@ -68,3 +93,6 @@ returns_after:
     faults fs_base, wrmsr
 done:
     hlt
+    .balign 8
+pointer:
+    .quad 0

@@ -3,7 +3,7 @@
  * Loads that cross into an absent page: #PF, and the destination keeps its value.
  *
  *     start  long
- *     event  #PF error=0 rip=plain cr2=WINDOW+0x1000
+ *     event  #PF error=0 rip=plain cr2=WINDOW+0x1000 rflags&RF=RF
  *     event  #PF error=0 rip=extended cr2=WINDOW+0x1000
  *     event  #PF error=0 rip=vector cr2=WINDOW+0x1000
  *     event  #PF error=0 rip=sum cr2=WINDOW+0x1000

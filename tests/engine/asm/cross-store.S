@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * Stores that cross into an absent page: #PF with the second page's address, and not a byte of the
- * first page is written.
+ * first page is written, nor does it get dirty.
  *
  *     start  long
  *     event  #PF error=2 rip=word cr2=WINDOW+0x1000
@@ -11,6 +11,7 @@
  *     event  #PF error=2 rip=ten cr2=WINDOW+0x1000
  *     event  #PF error=2 rip=string cr2=WINDOW+0x1000
  *     event  #PF error=2 rip=image cr2=WINDOW+0x1000
+ *     state  quad[window_pt]&D=0
  *     state  quad[FRAMES+0xff0]=0-1 quad[FRAMES+0xff8]=0-1 rdi=WINDOW+0xffc
  */
 #include "long.inc"

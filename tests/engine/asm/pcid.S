@@ -4,7 +4,7 @@
  * used for this one; without it, and by each kind of INVPCID, what has been changed in memory is seen.
  *
  *     start  long
- *     state  rbx=0x1213144567
+ *     state  rbx=0x1234567
  */
 #include "long.inc"
 
@@ -48,17 +48,14 @@ number:
     space pml4_2, 2, keep
     look                                /* 2: never seen in this space */
     space pml4, 1, keep
-    look                                /* 1 */
     second_is 3
     space pml4_2, 2                     /* flushes space 2 */
     look                                /* 3 */
     space pml4, 1, keep
-    look                                /* 1 */
     second_is 4
     forget 0, 2                         /* one address of it */
     space pml4_2, 2, keep
     look                                /* 4 */
-    look
     second_is 5
     forget 1, 2                         /* all of it, while it is the present one */
     look                                /* 5 */

@@ -8,6 +8,7 @@
  *     event  #MF rip=loads
  *     event  #MF rip=mmx
  *     event  #MF rip=stores
+ *     event  #MF rip=absent
  *     state  word[status]=0xb084 word[after]=0x3000 dword[stored]=0xffffffff rax=1 rbx=0x1234
  */
 #include "long.inc"
@@ -23,6 +24,7 @@
     faults loads, fld1
     faults mmx, paddb mm0, mm1
     faults stores, fst dword ptr [stored]
+    faults absent, fld dword ptr [WINDOW]   /* before the page is missed */
     addps xmm0, xmm1
     fnclex
     fnstsw [after]
