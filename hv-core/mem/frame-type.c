@@ -3,7 +3,7 @@
  * Type references: the type word of a frame and the flush that a change of type asks for.
  *
  * Checked by tests/model/stamp.pml (why STAMPING), stamp-token.pml (why it needs a token) and
- * foreign.pml (why FTAINT); the same schedules are scripted in tests/unit/mem/test-frame-race.c.
+ * foreign.pml (why FTAINT); the same schedules are scripted in tests/unit/mem/test-frame-type.c.
  */
 #include "mem/frame-private.h"
 
