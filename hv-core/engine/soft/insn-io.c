@@ -4,6 +4,7 @@
 
 #include "engine/soft/access.h"
 #include "engine/soft/io.h"
+#include "engine/soft/watch.h"
 
 #include "cpu/control.h"
 
@@ -11,11 +12,15 @@ int soft_io_check(struct hv_engine_vcpu *vcpu, uint16_t port, unsigned bytes)
 {
     struct hv_cpu *cpu = vcpu->cpu;
     unsigned iopl = (cpu->rflags & HV_RFLAGS_IOPL) >> 12;
+    int rc = 0;
 
-    if (!hv_cpu_protected(cpu) || (cpu->cpl <= iopl && !hv_cpu_v86(cpu))) {
-        return 0;
+    if (hv_cpu_protected(cpu) && (cpu->cpl > iopl || hv_cpu_v86(cpu))) {
+        rc = hv_control_io_allowed(cpu, &vcpu->access, port, bytes, &vcpu->fault);
     }
-    return hv_control_io_allowed(cpu, &vcpu->access, port, bytes, &vcpu->fault);
+    if (!rc) {
+        soft_watch_port(vcpu, port, bytes);
+    }
+    return rc;
 }
 
 static uint16_t port_of(const struct hv_engine_vcpu *vcpu, const struct soft_call *call,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Breakpoints on data (SDM 3B 17.2). While DR7 enables one, the TLB's views of data are empty and the
+ * Breakpoints on data and ports (SDM 3B 17.2). While DR7 enables one, the TLB's views of data are empty and the
  * run loop goes instruction by instruction: every access comes by the slow path and through here,
  * and what it hit is reported after the instruction. Accesses of event delivery and of the paging
  * hardware are not looked at.
@@ -53,5 +53,16 @@ static inline void soft_watch(struct hv_engine_vcpu *vcpu, uint64_t gva, unsigne
 {
     if (HV_UNLIKELY(vcpu->tlbs->watched)) {
         soft_watch_note(vcpu, gva, bytes, kind);
+    }
+}
+
+/** Likewise the breakpoints that an access of ports [port, port + bytes) meets. */
+void soft_watch_port_note(struct hv_engine_vcpu *vcpu, uint16_t port, unsigned bytes);
+
+static inline void soft_watch_port(struct hv_engine_vcpu *vcpu, uint16_t port, unsigned bytes)
+{
+    /* Without CR4.DE the encoding means nothing (SDM 3B 17.2.4). */
+    if (HV_UNLIKELY((vcpu->cpu->dr[7] & 0xff) && (vcpu->cpu->cr4 & HV_CR4_DE))) {
+        soft_watch_port_note(vcpu, port, bytes);
     }
 }
