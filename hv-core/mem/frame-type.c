@@ -82,6 +82,15 @@ bool hv_frame_revocable(const struct hv_frame *frame)
            word_reasons(word) == HV_SEAL_CODE;
 }
 
+/* For a reason that nobody gives up on request. */
+static bool sealed_otherwise(const struct hv_frame *frame)
+{
+    uint64_t word = hv_load_seq(&frame->type);
+
+    return (word & HV_FRAME_INUSE) && word_type(word) == HV_FRAME_TYPE_SEALED &&
+           word_reasons(word) != HV_SEAL_CODE;
+}
+
 int hv_frame_type_take(struct hv_frame *frame, enum hv_frame_type type, unsigned reason,
                        bool foreign, struct hv_frame_taken *taken_out)
 {
@@ -199,10 +208,17 @@ int hv_frame_type_get(struct hv_arena *arena, hv_mfn mfn, enum hv_frame_type typ
         hv_frame_owner(frame) != access->memory->owner) {
         return -ENOENT;
     }
-    err = hv_frame_type_take(frame, type, reason, access->foreign, &taken);
-    if (err == -EBUSY && type == HV_FRAME_TYPE_WRITABLE && hv_frame_revocable(frame)) {
-        err = hv_memory_take_from_code(access->memory, frame, access->foreign, &taken);
-    }
+    do {
+        err = hv_frame_type_take(frame, type, reason, access->foreign, &taken);
+        if (err) {
+            HV_RACE("frame.get.refused");
+        }
+        if (err == -EBUSY && type == HV_FRAME_TYPE_WRITABLE && hv_frame_revocable(frame)) {
+            err = hv_memory_take_from_code(access->memory, frame, access->foreign, &taken);
+            break;
+        }
+        /* Its block cache may have given the seal up, and sealed it again, between the looks. */
+    } while (err == -EBUSY && type == HV_FRAME_TYPE_WRITABLE && !sealed_otherwise(frame));
     if (err) {
         return err;
     }

@@ -48,8 +48,10 @@ static void unlink_dead(struct soft_block *block)
  * chunks are counted anew. Returns those taken out, chained by the side they have had here. */
 static struct soft_block *sweep_page(struct soft_code *code, struct soft_page *page)
 {
-    struct soft_block **place = &page->blocks, *removed = NULL;
+    struct soft_block **place, *removed = NULL;
 
+    HV_ASSERT(page);
+    place = &page->blocks;
     page->chunks = 0;
     while (*place) {
         struct soft_block *block = *place;

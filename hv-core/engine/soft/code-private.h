@@ -11,6 +11,7 @@
 #include "engine/soft/block.h"
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "sync/lock.h"
 
 #define BUCKETS       16384u
@@ -115,11 +116,13 @@ static inline void soft_block_extent(const struct soft_block *block, uint64_t gf
     }
 }
 
+/** Bit i for chunk i, of those that [@first, @end) of a page touches. */
 static inline uint32_t soft_chunks_of(uint64_t first, uint64_t end)
 {
     unsigned low = (unsigned)(first / SOFT_CHUNK_BYTES);
     unsigned high = (unsigned)((end - 1) / SOFT_CHUNK_BYTES);
 
+    HV_ASSERT(first < end && end <= HV_PAGE_SIZE);
     return (uint32_t)(((UINT64_C(2) << high) - 1) & ~((UINT64_C(1) << low) - 1));
 }
 

@@ -301,6 +301,38 @@ static void test_seal_loses(void)
     fixture_close(&fixture);
 }
 
+static void refused_body(unsigned index, void *context)
+{
+    int *err = context;
+
+    hv_race_name_thread(index + 1);
+    *err = hv_frame_type_get(fixture.arena, leaf().mfn, HV_FRAME_TYPE_WRITABLE, 0, &access_owner);
+}
+
+/* A device is refused for a seal that is given up before it can ask for that: not its business. */
+static void test_given_up_meanwhile(void)
+{
+    struct threads device;
+    int err = -EIO;
+
+    if (skip_script()) {
+        return;
+    }
+    TAP_OK(open_filled());
+    TAP_EQ(hv_memory_seal_code(&fixture.memory, PAGE, NULL), 0);
+    hv_race_begin();
+    hv_race_stop(1, "frame.get.refused", 0);
+    threads_start(&device, 1, refused_body, &err);
+    TAP_OK(hv_race_await(1, "frame.get.refused"));
+    hv_memory_unseal_code(&fixture.memory, PAGE);
+    TAP_EQ(leaf().kind, HV_LEAF_RAM);
+    hv_race_end();
+    threads_join(&device);
+    TAP_EQ(err, 0);
+    hv_frame_type_put(fixture.arena, leaf().mfn);
+    fixture_close(&fixture);
+}
+
 int main(int argc, char **argv)
 {
     static const struct tap_case cases[] = {
@@ -315,6 +347,7 @@ int main(int argc, char **argv)
         {"mem.seal.second-waits", test_second_waits},
         {"mem.seal.taken-between", test_taken_between},
         {"mem.seal.loses", test_seal_loses},
+        {"mem.seal.given-up-meanwhile", test_given_up_meanwhile},
     };
 
     return tap_run(argc, argv, cases, HV_ARRAY_LEN(cases));
