@@ -125,6 +125,16 @@ static int hold(void *context)
     return hv_directory_get(&domain->core->directory, domain->handle, &same);
 }
 
+static int enter(void *context)
+{
+    return hv_domain_enter(context);
+}
+
+static void leave(void *context)
+{
+    hv_domain_leave(context);
+}
+
 static void release(void *context)
 {
     struct hv_domain *domain = context;
@@ -139,6 +149,8 @@ static void release(void *context)
 const struct hv_memory_hooks hv_domain_memory_hooks = {
     .revoke_code = revoke_code,
     .hold = hold,
+    .enter = enter,
+    .leave = leave,
     .release = release,
 };
 

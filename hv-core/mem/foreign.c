@@ -100,9 +100,12 @@ void hv_mapper_destroy(struct hv_mapper *mapper)
 
 static void mapper_serve(struct hv_mapper *mapper)
 {
-    uint64_t time = hv_holder_flush_begin(&mapper->arena->holders);
+    uint64_t time;
 
+    /* First: a request that is taken with these is answered by a flush that began after it, or who
+     * made it would wait for one that never comes. */
     (void)hv_doorbell_take(&mapper->bell);
+    time = hv_holder_flush_begin(&mapper->arena->holders);
     if (mapper->forget) {
         mapper->forget(mapper->context);
     }
@@ -156,6 +159,7 @@ int hv_foreign_grant(struct hv_mapper *mapper, struct hv_memory *memory, unsigne
     struct hv_lock *lock = &mapper->arena->holders.lock;
     struct grant *fresh;
     struct grant *grant;
+    int err = 0;
 
     if (rights == 0 || (rights & ~RIGHTS_ALL) != 0) {
         return -EINVAL;
@@ -166,17 +170,22 @@ int hv_foreign_grant(struct hv_mapper *mapper, struct hv_memory *memory, unsigne
     }
     hv_lock_take(lock);
     grant = find_grant_locked(mapper, memory);
-    if (!grant) {
+    if (hv_memory_dying(memory)) {
+        /* Its end revokes all grants, under the lock, once: none may come after it. */
+        err = -ECANCELED;
+    } else if (grant) {
+        grant->rights = rights;
+    } else {
         grant = fresh;
         fresh = NULL;
         grant->memory = memory;
+        grant->rights = rights;
         hv_list_push_tail(&mapper->grants, &grant->of_mapper);
         hv_list_push_tail(&memory->grants, &grant->of_memory);
     }
-    grant->rights = rights;
     hv_lock_drop(lock);
     hv_free(fresh);
-    return 0;
+    return err;
 }
 
 void hv_foreign_revoke(struct hv_mapper *mapper, const struct hv_memory *memory)
@@ -286,15 +295,19 @@ static int hold_pages(struct hv_foreign *foreign, struct hv_memory *memory, hv_g
 
 static int map_held(struct hv_foreign *foreign, hv_gfn first)
 {
-    int err = link_mapping(foreign, foreign->memory);
+    int err = hv_memory_enter(foreign->memory);
 
     if (err) {
         return err;
     }
-    err = hold_pages(foreign, foreign->memory, first);
-    if (err) {
-        unlink_mapping(foreign);
+    err = link_mapping(foreign, foreign->memory);
+    if (!err) {
+        err = hold_pages(foreign, foreign->memory, first);
+        if (err) {
+            unlink_mapping(foreign);
+        }
     }
+    hv_memory_leave(foreign->memory);
     return err;
 }
 

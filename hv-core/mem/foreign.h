@@ -51,8 +51,8 @@ bool hv_mapper_is_asked(const struct hv_mapper *mapper);
  * Let @mapper map pages of @memory, as @rights say; they replace earlier ones. The grant ends by
  * hv_foreign_revoke(), with the memory, or with the mapper.
  *
- * Returns 0; -EINVAL for rights of none or unknown ones; -ENOMEM.
- * Context: who answers for both, that is the core: any thread, while both live. Locks: HV_RANK_LEAF.
+ * Returns 0; -EINVAL for rights of none or unknown ones; -ECANCELED when the memory is dying; -ENOMEM.
+ * Context: who answers for both, that is the core: any thread, while both are there. Locks: HV_RANK_LEAF.
  */
 HV_MUST_CHECK int hv_foreign_grant(struct hv_mapper *mapper, struct hv_memory *memory,
                                    unsigned rights);

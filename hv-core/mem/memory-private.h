@@ -45,6 +45,10 @@ static inline bool hv_memory_dying(const struct hv_memory *memory)
 HV_MUST_CHECK int hv_memory_hold(struct hv_memory *memory, uint64_t frames);
 void hv_memory_release(struct hv_memory *memory, uint64_t frames);
 
+/** Between these, by one who holds it, its tables stay. -ECANCELED when its owner is dying. */
+HV_MUST_CHECK int hv_memory_enter(struct hv_memory *memory);
+void hv_memory_leave(struct hv_memory *memory);
+
 /**
  * Hold the frame of a page that has one, by a general reference.
  *

@@ -90,6 +90,18 @@ void hv_memory_release(struct hv_memory *memory, uint64_t frames)
     }
 }
 
+int hv_memory_enter(struct hv_memory *memory)
+{
+    return memory->hooks && memory->hooks->enter ? memory->hooks->enter(memory->hook_context) : 0;
+}
+
+void hv_memory_leave(struct hv_memory *memory)
+{
+    if (memory->hooks && memory->hooks->leave) {
+        memory->hooks->leave(memory->hook_context);
+    }
+}
+
 int hv_memory_change_begin(struct hv_memory *memory, struct hv_memory_change *change,
                            uint64_t extent)
 {

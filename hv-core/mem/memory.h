@@ -33,6 +33,12 @@ struct hv_memory_hooks {
      * or not. 0, or -EOVERFLOW when too many do. Both NULL: the owner sees to that in another way.
      */
     int (*hold)(void *context);
+    /**
+     * It looks pages up, from here to leave(): no table goes meanwhile, nor anything that is called
+     * here or flushed. 0, or -ECANCELED when the owner is dying. Both may be NULL.
+     */
+    int (*enter)(void *context);
+    void (*leave)(void *context);
     /** It has let go: `held_frames` says of how much. The memory may be no more afterwards. */
     void (*release)(void *context);
 };

@@ -273,16 +273,66 @@ static struct hv_foreign *map(struct hv_mapper *mapper, struct hv_domain *domain
 {
     struct hv_foreign *foreign = NULL;
 
-    *rc_out = hv_domain_enter(domain);
+    *rc_out = hv_foreign_grant(mapper, &domain->memory, HV_FOREIGN_READ);
     if (*rc_out == 0) {
-        *rc_out = hv_foreign_grant(mapper, &domain->memory, HV_FOREIGN_READ);
-        if (*rc_out == 0) {
-            *rc_out = hv_foreign_map(mapper, &domain->memory, (hv_gfn){first}, count,
-                                     HV_FOREIGN_READ, &foreign);
-        }
-        hv_domain_leave(domain);
+        *rc_out = hv_foreign_map(mapper, &domain->memory, (hv_gfn){first}, count, HV_FOREIGN_READ,
+                                 &foreign);
     }
     return foreign;
+}
+
+struct mapping {
+    struct hv_domain *domain;
+    struct hv_mapper *mapper;
+    struct hv_foreign *foreign;
+    int rc;
+};
+
+static void map_body(unsigned index, void *context)
+{
+    struct mapping *mapping = context;
+
+    hv_race_name_thread(index + 1);
+    mapping->foreign = map(mapping->mapper, mapping->domain, 0, 1, &mapping->rc);
+}
+
+/* A mapper that is looking a page up has its tables, whatever becomes of the domain meanwhile. */
+static void test_kill_while_mapping(void)
+{
+    struct hv_teardown_info info;
+    struct mapping mapping = {.rc = -EIO};
+    struct threads thread;
+
+    if (!HV_CONFIG_RACE_POINTS) {
+        tap_skip("This build has no race points.");
+        return;
+    }
+    TAP_OK(open_core(8 * HV_MIB, 4096));
+    mapping.domain = make(2);
+    TAP_OK(mapping.domain);
+    TAP_EQ(hv_mapper_create(core->arena, &mapper_config, &mapping.mapper), 0);
+    hv_race_begin();
+    hv_race_stop(1, "memory.page.looked-up", 0);
+    threads_start(&thread, 1, map_body, &mapping);
+    TAP_OK(hv_race_await(1, "memory.page.looked-up"));
+    TAP_EQ(hv_domain_kill(mapping.domain), 0);
+    while (hv_reaper_turn(core->reaper)) {
+    }
+    hv_domain_get_teardown(mapping.domain, &info);
+    TAP_EQ(info.phase, HV_TEARDOWN_LEAVING);
+    hv_race_end();
+    threads_join(&thread);
+    TAP_EQ(mapping.rc, 0);
+    while (hv_reaper_turn(core->reaper)) {
+    }
+    TAP_EQ(state_of(mapping.domain), HV_DOMAIN_STATE_DEAD);
+    hv_domain_put(mapping.domain);
+    hv_foreign_unmap(mapping.foreign);
+    while (hv_reaper_turn(core->reaper)) {
+    }
+    hv_mapper_destroy(mapping.mapper);
+    TAP_AWAIT(nothing_is_left());
+    close_core();
 }
 
 /* Pages that others have mapped keep the dead domain, its name and its id, until the last is let go. */
@@ -433,6 +483,7 @@ int main(int argc, char **argv)
         {"domain.teardown.progress", test_progress},
         {"domain.reaper.parallel", test_parallel},
         {"dom.zombie", test_zombie},
+        {"dom.kill-while-mapping", test_kill_while_mapping},
         {"domain.teardown.held-too-often", test_held_too_often},
         {"domain.reaper.wake-in-work", test_wake_in_work},
     };

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Foreign mappings: every refusal, what they hold, and who is named to a zombie's reader. */
 #include "base/alloc.h"
+#include "lib/threads.h"
+#include "mem/tlb-holder-private.h"
+#include "sync/race.h"
 #include "unit/mem/mem-fixture.h"
 
 #include <signal.h>
@@ -271,6 +274,51 @@ static void test_each_zombie(void)
     each_strategy(test_zombie);
 }
 
+static void forget_nothing(void *context)
+{
+    (void)context;
+}
+
+static void enter_body(unsigned index, void *context)
+{
+    (void)context;
+    hv_race_name_thread(index + 1);
+    hv_mapper_enter(mapper);
+}
+
+/* A request that comes while an earlier one is being taken is answered with it: by a flush that began
+ * after both, or who waits for the later one waits for ever. */
+static void test_asked_while_taking(void)
+{
+    const struct hv_mapper_config config = {.name = "mapper", .forget = forget_nothing};
+    struct hv_flush_counters counters = {0};
+    struct hv_holders *holders;
+    struct threads user;
+    uint64_t stamp;
+
+    if (skip_script()) {
+        return;
+    }
+    TAP_OK(fixture_open(&fixture, 1, HV_EXTENT_FRAMES, NULL, NULL));
+    TAP_EQ(hv_mapper_create(fixture.arena, &config, &mapper), 0);
+    holders = &fixture.arena->holders;
+    hv_mapper_enter(mapper);
+    hv_mapper_leave(mapper);
+    hv_holders_flush(holders, NULL, 0, HV_MAPPERS_ALL, hv_flush_clock(holders), &counters);
+    hv_race_begin();
+    hv_race_stop(1, "doorbell.take.cleared", 0);
+    threads_start(&user, 1, enter_body, NULL);
+    TAP_OK(hv_race_await(1, "doorbell.take.cleared"));
+    stamp = hv_flush_clock(holders);
+    hv_holders_flush(holders, NULL, 0, HV_MAPPERS_ALL, stamp, &counters);
+    hv_race_end();
+    threads_join(&user);
+    TAP_EQ(counters.lazy, 2);
+    TAP_EQ(hv_holders_suspects(holders, HV_MAPPERS_ALL, stamp), 0);
+    hv_mapper_leave(mapper);
+    close_mapper();
+}
+
 int main(int argc, char **argv)
 {
     static const struct tap_case cases[] = {
@@ -281,6 +329,7 @@ int main(int argc, char **argv)
         {"mem.foreign.mapping", test_each_mapping},
         {"mem.foreign.zombie", test_each_zombie},
         {"mem.foreign.dies", test_dies},
+        {"mem.foreign.asked-while-taking", test_asked_while_taking},
     };
 
     return tap_run(argc, argv, cases, HV_ARRAY_LEN(cases));

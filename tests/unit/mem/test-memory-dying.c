@@ -158,8 +158,8 @@ static void test_dismantle(void)
 }
 
 static struct {
-    int refuse;
-    unsigned holds, releases;
+    int refuse, dying;
+    unsigned holds, entries, inside, releases;
     uint64_t held; /* at the last release */
 } owner;
 
@@ -170,6 +170,20 @@ static int hold(void *context)
     return owner.refuse;
 }
 
+static int enter(void *context)
+{
+    (void)context;
+    owner.entries += owner.dying ? 0 : 1;
+    owner.inside += owner.dying ? 0 : 1;
+    return owner.dying;
+}
+
+static void leave(void *context)
+{
+    (void)context;
+    owner.inside--;
+}
+
 static void release(void *context)
 {
     (void)context;
@@ -177,7 +191,8 @@ static void release(void *context)
     owner.held = hv_load_seq(&fixture.memory.held_frames);
 }
 
-static const struct hv_memory_hooks hooks = {.hold = hold, .release = release};
+static const struct hv_memory_hooks hooks = {
+    .hold = hold, .enter = enter, .leave = leave, .release = release};
 
 /* What the memory stands in is held from before the first page until after the last. */
 static void test_holds(void)
@@ -198,18 +213,27 @@ static void test_holds(void)
            (uint64_t)-EOVERFLOW);
     TAP_EQ(fixture.memory.held_frames, 0);
     owner.refuse = 0;
+    owner.dying = -ECANCELED;
+    TAP_EQ(hv_foreign_map(mapper, &fixture.memory, (hv_gfn){0}, 5, HV_FOREIGN_READ, &first),
+           (uint64_t)-ECANCELED);
+    TAP_EQ(fixture.memory.held_frames, 0);
+    owner.dying = 0;
     TAP_EQ(hv_foreign_map(mapper, &fixture.memory, (hv_gfn){0}, 5, HV_FOREIGN_READ, &first), 0);
     TAP_EQ(hv_foreign_map(mapper, &fixture.memory, (hv_gfn){4}, 2, HV_FOREIGN_READ, &second), 0);
     TAP_EQ(fixture.memory.held_frames, 7);
-    TAP_EQ(owner.releases, 1);
+    TAP_EQ(owner.releases, 2);
+    TAP_EQ(owner.inside, 0);
+    TAP_EQ(owner.entries, 3);
     relinquish_all(0, NULL);
+    TAP_EQ(hv_foreign_grant(mapper, &fixture.memory, HV_FOREIGN_WRITE), (uint64_t)-ECANCELED);
     hv_memory_finish(&fixture.memory);
+    TAP_EQ(hv_foreign_grant(mapper, &fixture.memory, HV_FOREIGN_READ), (uint64_t)-ECANCELED);
     hv_foreign_unmap(first);
     TAP_EQ(owner.held, 2);
     hv_foreign_unmap(second);
     TAP_EQ(owner.held, 0);
-    TAP_EQ(owner.holds, 3);
-    TAP_EQ(owner.releases, 3);
+    TAP_EQ(owner.holds, 4);
+    TAP_EQ(owner.releases, 4);
     hv_mapper_destroy(mapper);
     hv_arena_destroy(fixture.arena);
 }
