@@ -8,15 +8,12 @@
 #include "base/assert.h"
 #include "mem/heap-private.h"
 
-/* 64 MiB: few host calls, and not much missing to an allocation that comes meanwhile. */
-#define TRIM_BATCH 32u
-
 struct batch {
     unsigned count;
     struct spare {
         uint32_t extent;
         enum hv_extent_state was;
-    } each[TRIM_BATCH];
+    } each[HV_HEAP_TRIM_BATCH];
 };
 
 /* Keep the batch sorted by extent: neighbours stand in one list, so most are at their place. */
@@ -30,12 +27,12 @@ static void add(struct batch *batch, struct spare spare)
     batch->each[at] = spare;
 }
 
-static void collect(struct hv_heap *heap, struct batch *batch, uint64_t most)
+static void collect_spares(struct hv_heap *heap, struct batch *batch, uint64_t most)
 {
     unsigned from = hv_heap_richest_shard(heap, false);
 
     batch->count = 0;
-    while (batch->count < TRIM_BATCH && batch->count < most) {
+    while (batch->count < HV_HEAP_TRIM_BATCH && batch->count < most) {
         struct spare spare;
 
         spare.extent = hv_heap_take_spare_extent(heap, from, &spare.was);
@@ -47,7 +44,7 @@ static void collect(struct hv_heap *heap, struct batch *batch, uint64_t most)
 }
 
 /* Mappers forget first: a last store would make a page of it again, and not one of zeros. */
-static void flush_batch(struct hv_heap *heap, const struct batch *batch)
+static void flush_spares(struct hv_heap *heap, const struct batch *batch)
 {
     uint64_t newest = 0;
 
@@ -83,7 +80,7 @@ static unsigned return_batch(struct hv_heap *heap, const struct batch *batch)
     unsigned returned = 0;
     unsigned start = 0;
 
-    flush_batch(heap, batch);
+    flush_spares(heap, batch);
     for (unsigned i = 1; i <= batch->count; i++) {
         if (i == batch->count || batch->each[i].extent != batch->each[i - 1].extent + 1) {
             returned += return_run(heap, &batch->each[start], i - start) ? 0 : i - start;
@@ -105,7 +102,7 @@ uint64_t hv_heap_trim(struct hv_heap *heap, uint64_t extents)
     while (step > 0 && returned < extents) {
         struct batch batch;
 
-        collect(heap, &batch, extents - returned);
+        collect_spares(heap, &batch, extents - returned);
         step = return_batch(heap, &batch);
         returned += step;
     }

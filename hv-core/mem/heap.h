@@ -70,9 +70,12 @@ void hv_heap_attach_thread(struct hv_heap *heap);
 /** Its magazines are emptied. Nothing happens when it has none. */
 void hv_heap_detach_thread(struct hv_heap *heap);
 
+/* 64 MiB: few host calls, and not much missing to an allocation that comes meanwhile. */
+#define HV_HEAP_TRIM_BATCH 32u
+
 /**
- * Give the host memory of up to @extents free whole extents back, dirty ones rather than clean ones.
- * Returns of how many. May block; HV_RANK_FLUSH_WAIT.
+ * Give the host memory of up to @extents free whole extents back, dirty ones rather than clean ones,
+ * HV_HEAP_TRIM_BATCH at a time. Returns of how many. May block; HV_RANK_FLUSH_WAIT.
  */
 uint64_t hv_heap_trim(struct hv_heap *heap, uint64_t extents);
 

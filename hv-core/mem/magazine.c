@@ -165,7 +165,7 @@ static unsigned empty(struct hv_heap *heap, struct hv_magazine *magazine)
 }
 
 /* Book the credit of one magazine. */
-static bool collect(struct hv_heap *heap, struct hv_magazine *magazine)
+static bool book_credit(struct hv_heap *heap, struct hv_magazine *magazine)
 {
     uint32_t word = hv_load_seq(&magazine->word);
 
@@ -220,7 +220,7 @@ bool hv_magazines_collect(struct hv_heap *heap)
     bool found = false;
 
     for (unsigned i = 0; i < count_magazines(heap); i++) {
-        found |= collect(heap, nth_magazine(heap, i));
+        found |= book_credit(heap, nth_magazine(heap, i));
     }
     return found;
 }
@@ -274,7 +274,7 @@ static bool push_loaded(struct hv_heap *heap, struct hv_magazines *own, hv_mfn m
         return false;
     }
     if (hv_magazine_credit(hv_load_relaxed(&magazine->word)) >= HV_MAGAZINE_FRAMES) {
-        (void)collect(heap, magazine);
+        (void)book_credit(heap, magazine);
     }
     return true;
 }
@@ -324,7 +324,7 @@ void hv_heap_detach_thread(struct hv_heap *heap)
     for (unsigned i = 0; i < 2; i++) {
         (void)empty(heap, &own->each[i]);
         /* What was popped since it was pushed has left its credit behind. */
-        (void)collect(heap, &own->each[i]);
+        (void)book_credit(heap, &own->each[i]);
     }
     mine.heap = NULL;
     mine.own = NULL;

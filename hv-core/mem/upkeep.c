@@ -15,8 +15,6 @@
 #define QUIET_NS      (5 * HV_NS_PER_S)
 /* Who had an extent given up is to get it before the scrubber does. */
 #define AFTER_WISH_NS (10 * HV_NS_PER_MS)
-/* 64 MiB: a turn after which the thread looks up. */
-#define RETURN_BATCH  32u
 
 struct hv_upkeep_policy hv_upkeep_default(const struct hv_heap *heap)
 {
@@ -96,7 +94,7 @@ static void return_some(struct hv_upkeep *upkeep)
 {
     uint64_t spare = beyond_pool(upkeep, hv_load_seq(&upkeep->heap->backed));
     uint64_t most = upkeep->surplus < spare ? upkeep->surplus : spare;
-    uint64_t batch = most < RETURN_BATCH ? most : RETURN_BATCH;
+    uint64_t batch = most < HV_HEAP_TRIM_BATCH ? most : HV_HEAP_TRIM_BATCH;
     uint64_t returned = hv_heap_trim(upkeep->heap, batch);
 
     /* Fewer than asked for: the rest is being used, or the host will not have it. */

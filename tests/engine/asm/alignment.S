@@ -14,21 +14,11 @@
  */
 #include "long.inc"
 
-    .macro in_ring3 name, flags, insn:vararg
-    resume_at \name\()_after
-    enter_user \name, \flags
-\name:
-    \insn
-    int3
-\name\()_end:
-\name\()_after:
-    .endm
-
     begin
     mov edi, USER + 0x100000
     set_cr 0, CR0_AM
-    in_ring3 load, AC + 2, mov eax, [rdi + 2]
-    in_ring3 store, AC + 2, mov [rdi + 1], ax
+    passes_in_ring3 load, AC + 2, mov eax, [rdi + 2]
+    passes_in_ring3 store, AC + 2, mov [rdi + 1], ax
     resume_at stack_after
     enter_user misalign, AC + 2
 misalign:
@@ -36,9 +26,9 @@ misalign:
 stack:
     push rax
 stack_after:
-    in_ring3 locked, AC + 2, lock inc qword ptr [rdi + 4]
-    in_ring3 aligned, AC + 2, cmp al, [rdi + 3]
-    in_ring3 without, 2, mov eax, [rdi + 2]
+    passes_in_ring3 locked, AC + 2, lock inc qword ptr [rdi + 4]
+    passes_in_ring3 aligned, AC + 2, cmp al, [rdi + 3]
+    passes_in_ring3 without, 2, mov eax, [rdi + 2]
     set_flags AC + 2
     mov eax, [rdi + 1]
 done:

@@ -20,23 +20,6 @@
     .set CR4_UMIP, 1 << 11
     .set IOPL3, 3 << 12
 
-    .macro in_ring3 name, flags, insn:vararg
-    resume_at \name\()_after
-    enter_user \name, \flags
-\name:
-    \insn
-\name\()_after:
-    .endm
-    .macro passes_in_ring3 name, flags, insn:vararg
-    resume_at \name\()_after
-    enter_user \name, \flags
-\name:
-    \insn
-    int3
-\name\()_end:
-\name\()_after:
-    .endm
-
     begin
     mov eax, offset own_tss
     mov [gdt + SPARE + 2], ax
@@ -45,16 +28,16 @@
     mov dword ptr [gdt + SPARE + 4], 0x8900 + (IMAGE >> 16)
     mov eax, SPARE
     ltr ax
-    in_ring3 refused, 2, out 0x40, al
-    in_ring3 half, 2, in ax, 0x47
-    in_ring3 last, 2, in al, 0x98       /* open, but the map has no byte behind it */
+    faults_in_ring3 refused, 2, out 0x40, al
+    faults_in_ring3 half, 2, in ax, 0x47
+    faults_in_ring3 last, 2, in al, 0x98       /* open, but the map has no byte behind it */
     passes_in_ring3 allowed, 2, out 0x80, al
     passes_in_ring3 iopl, IOPL3 + 2, out 0x40, al
     set_cr 4, CR4_UMIP
-    in_ring3 table, 2, sidt [rsp - 16]
-    in_ring3 status, 2, smsw eax
-    in_ring3 halts, 2, hlt
-    in_ring3 clears, 2, cli
+    faults_in_ring3 table, 2, sidt [rsp - 16]
+    faults_in_ring3 status, 2, smsw eax
+    faults_in_ring3 halts, 2, hlt
+    faults_in_ring3 clears, 2, cli
     xor eax, eax
 done:
     hlt

@@ -29,13 +29,6 @@ done:
     hlt
 
 other:
-    .fill 9, 4, 0
-    .long 2
-    .fill 4, 4, 0
-    .long task_stack
-    .fill 3, 4, 0
-    .long DATA, CODE, DATA, DATA, 0, 0
-    .fill 1, 4, 0
-    .word 0, 0x68
+    task_state task_stack
     .skip 64
 task_stack:

@@ -14,14 +14,6 @@
  */
 #include "long.inc"
 
-    .macro in_ring3 name, insn:vararg
-    resume_at \name\()_after
-    enter_user \name
-\name:
-    \insn
-\name\()_after:
-    .endm
-
     page 0, FRAMES, P + W
     page 1, FRAMES, P + U
 
@@ -29,15 +21,15 @@
     mov dword ptr [FRAMES], 0x55
     mov eax, 0x66
     mov edi, WINDOW
-    in_ring3 load, mov eax, [WINDOW]
-    in_ring3 store, mov [WINDOW], eax
-    in_ring3 fetch, jmp rdi
-    in_ring3 read_only, xadd [WINDOW + 0x1000], ebx
-    in_ring3 absent, mov eax, [WINDOW + 0x2000]
+    faults_in_ring3 load, 2, mov eax, [WINDOW]
+    faults_in_ring3 store, 2, mov [WINDOW], eax
+    faults_in_ring3 fetch, 2, jmp rdi
+    faults_in_ring3 read_only, 2, xadd [WINDOW + 0x1000], ebx
+    faults_in_ring3 absent, 2, mov eax, [WINDOW + 0x2000]
     mov ebx, [WINDOW + 0x1000]
     and qword ptr [pd + 8], ~U
     mov rcx, cr3
     mov cr3, rcx
-    in_ring3 above, mov eax, [WINDOW + 0x1000]
+    faults_in_ring3 above, 2, mov eax, [WINDOW + 0x1000]
 done:
     hlt
