@@ -161,6 +161,21 @@ static void add_timers(struct hv_stat_list *list, const struct hv_domain *domain
     }
 }
 
+static void add_stamps(struct hv_stat_list *list, const struct hv_domain *domain)
+{
+    const struct hv_testdev *testdev = &domain->platform.testdev;
+    unsigned count = hv_testdev_stamps(testdev);
+
+    if (!domain->platform.testing) {
+        return;
+    }
+    hv_stat_add(list, count, "testdev.stamp.count");
+    for (unsigned i = 0; i < count; i++) {
+        hv_stat_add(list, hv_load_relaxed(&testdev->stamp[i].guest), "testdev.stamp.%u.guest", i);
+        hv_stat_add(list, hv_load_relaxed(&testdev->stamp[i].host), "testdev.stamp.%u.host", i);
+    }
+}
+
 static void add_locks(struct hv_stat_list *list, const struct hv_domain *domain)
 {
     struct hv_lock_row rows[WORST_LOCKS];
@@ -182,6 +197,7 @@ size_t hv_domain_get_stats(struct hv_domain *domain, struct hv_stat *stats, size
         add_engine(&list, domain);
         add_memory(&list, domain);
         add_timers(&list, domain);
+        add_stamps(&list, domain);
         add_locks(&list, domain);
         hv_domain_leave(domain);
     }

@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/bits.h"
+#include "base/clock.h"
 
 static int testdev_load(struct hv_testdev *testdev, const void *from, unsigned bytes,
                         uint64_t *value_out)
@@ -70,6 +71,30 @@ static int testdev_wire_write(void *context, uint32_t vcpu, uint64_t offset, uns
     return 0;
 }
 
+/* The host's clock is read first: what the guest read before it wrote lies close behind. */
+static int testdev_stamp_write(void *context, uint32_t vcpu, uint64_t offset, unsigned bytes,
+                               uint64_t value)
+{
+    uint64_t host = hv_clock_host_now().v;
+    struct hv_testdev *testdev = context;
+    uint32_t count;
+
+    (void)vcpu;
+    (void)bytes;
+    hv_lock_take(&testdev->lock);
+    count = hv_load_relaxed(&testdev->stamps);
+    if (offset == 0) {
+        testdev->stamp_low = (uint32_t)value;
+    } else if (offset == 4 && count < HV_TESTDEV_STAMPS) {
+        hv_store_relaxed(&testdev->stamp[count].guest, value << 32 | testdev->stamp_low);
+        hv_store_relaxed(&testdev->stamp[count].host, host);
+        /* Pairs with hv_testdev_stamps(). */
+        hv_store_release(&testdev->stamps, count + 1);
+    }
+    hv_lock_drop(&testdev->lock);
+    return 0;
+}
+
 static int testdev_memory_read(void *context, uint32_t vcpu, uint64_t offset, unsigned bytes,
                                uint64_t *value_out)
 {
@@ -93,6 +118,7 @@ static const struct hv_bus_ops testdev_port_ops = {testdev_port_read, testdev_po
 static const struct hv_bus_ops testdev_flush_ops = {hv_bus_read_nothing, hv_bus_write_nothing};
 static const struct hv_bus_ops testdev_exit_ops = {hv_bus_read_nothing, testdev_exit_write};
 static const struct hv_bus_ops testdev_wire_ops = {hv_bus_read_nothing, testdev_wire_write};
+static const struct hv_bus_ops testdev_stamp_ops = {hv_bus_read_nothing, testdev_stamp_write};
 static const struct hv_bus_ops testdev_memory_ops = {testdev_memory_read, testdev_memory_write};
 
 int hv_testdev_init(struct hv_testdev *testdev, struct hv_bus *bus, const struct hv_irq_line *wire,
@@ -104,6 +130,7 @@ int hv_testdev_init(struct hv_testdev *testdev, struct hv_bus *bus, const struct
         {0xe8, 4, &testdev_port_ops, testdev, "testdev.bytes", 1},
         {0xf4, 4, &testdev_exit_ops, testdev, "testdev.exit", 4},
         {0x2000, HV_TESTDEV_WIRES, &testdev_wire_ops, testdev, "testdev.wires", 1},
+        {HV_TESTDEV_STAMP_PORT, 8, &testdev_stamp_ops, testdev, "testdev.stamp", 4},
     };
     const struct hv_bus_range memory = {HV_TESTDEV_MEMORY,   HV_TESTDEV_MEMORY_BYTES,
                                         &testdev_memory_ops, testdev,
@@ -134,6 +161,8 @@ void hv_testdev_reset(struct hv_testdev *testdev)
 {
     hv_lock_take(&testdev->lock);
     testdev->port = 0;
+    testdev->stamp_low = 0;
+    hv_store_release(&testdev->stamps, 0);
     memset(testdev->memory, 0, HV_TESTDEV_MEMORY_BYTES);
     hv_lock_drop(&testdev->lock);
 }

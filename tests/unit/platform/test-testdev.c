@@ -90,12 +90,37 @@ static void test_wires(void)
     TAP_EQ(rig->platform.ioapic.lines, 0);
 }
 
+static void test_stamps(void)
+{
+    struct rig *rig = rig_new();
+    const struct hv_testdev *testdev = &rig->platform.testdev;
+    uint64_t before = hv_clock_host_now().v;
+
+    TAP_EQ(hv_testdev_stamps(testdev), 0);
+    rig_outl(rig, 0x2020, 0x89abcdef);
+    TAP_EQ(hv_testdev_stamps(testdev), 0); /* half a value */
+    rig_outl(rig, 0x2024, 0x01234567);
+    TAP_EQ(hv_testdev_stamps(testdev), 1);
+    TAP_EQ(hv_load_relaxed(&testdev->stamp[0].guest), UINT64_C(0x0123456789abcdef));
+    TAP_OK(hv_load_relaxed(&testdev->stamp[0].host) >= before);
+    rig_outb(rig, 0x2025, 1);
+    TAP_EQ(hv_testdev_stamps(testdev), 1);
+    for (unsigned i = 0; i < 2 * HV_TESTDEV_STAMPS; i++) {
+        rig_outl(rig, 0x2024, i);
+    }
+    TAP_EQ(hv_testdev_stamps(testdev), HV_TESTDEV_STAMPS);
+    TAP_EQ(hv_load_relaxed(&testdev->stamp[1].guest), 0x89abcdef);
+    hv_platform_reset(&rig->platform);
+    TAP_EQ(hv_testdev_stamps(testdev), 0);
+    TAP_OK(rig_inl(rig, 0x2020) == UINT32_MAX); /* nothing to be read */
+}
+
 int main(int argc, char **argv)
 {
     static const struct tap_case cases[] = {
         {"platform.testdev.fwcfg", test_fwcfg}, {"platform.testdev.exit", test_exit},
         {"platform.testdev.ports", test_ports}, {"platform.testdev.memory", test_memory},
-        {"platform.testdev.wires", test_wires},
+        {"platform.testdev.wires", test_wires}, {"platform.testdev.stamps", test_stamps},
     };
 
     return tap_run(argc, argv, cases, HV_ARRAY_LEN(cases));
