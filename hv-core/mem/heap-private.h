@@ -63,6 +63,7 @@ struct HV_ALIGNED(HV_CACHE_LINE) hv_shard {
     uint32_t head[HV_EXTENT_LISTS];
     /* Written under the lock, in frames. */
     _Atomic uint64_t clean, dirty, returned;
+    _Atomic uint64_t clean_extents; /* in that list: of `clean`, without the frames of split ones */
     _Atomic uint64_t freed_extents; /* by hv_heap_free_extent(), so far */
 };
 
@@ -90,14 +91,14 @@ struct hv_heap {
     struct hv_magazines *magazines; /* HV_MAGAZINE_OWNERS */
     /* Atomic. */
     HV_ALIGNED(HV_CACHE_LINE) _Atomic uint64_t unclaimed;
-    _Atomic uint64_t returns; /* how often something came into a list or a magazine */
-    _Atomic uint32_t
-        magazine_owners;            /* so many of `magazines` ever had one: the others are empty */
-    _Atomic uint64_t moving;        /* frames taken out of a list, neither owned nor back yet */
-    _Atomic uint64_t backed;        /* extents in lists CLEAN and DIRTY */
-    _Atomic uint64_t fewest_backed; /* since hv_heap_fewest_backed() */
-    _Atomic uint32_t scrub;         /* enum hv_scrub_state */
-    _Atomic uint32_t duties_asleep; /* a bit for each that waits for something to do */
+    _Atomic uint64_t returns;         /* how often something came into a list or a magazine */
+    _Atomic uint64_t moving;          /* frames taken out of a list, neither owned nor back yet */
+    _Atomic uint64_t backed;          /* extents in lists CLEAN and DIRTY */
+    _Atomic uint64_t fewest_backed;   /* since hv_heap_fewest_backed() */
+    _Atomic uint32_t magazine_owners; /* of `magazines`, from the first, that ever had one */
+    _Atomic uint32_t crediting;       /* threads with a magazine's credit, about to be booked */
+    _Atomic uint32_t scrub;           /* enum hv_scrub_state */
+    _Atomic uint32_t duties_asleep;   /* a bit for each that waits for something to do */
     struct hv_doorbell duty_bell[HV_DUTIES];
     struct hv_eventcount settled;     /* fewer are moving */
     struct hv_flush_counters flushes; /* of reuse */

@@ -10,8 +10,7 @@
  *                   BUSY | WANTED --the extent is back, CLEAN or DIRTY--> IDLE
  *
  * It looks at the word after each page. An allocation takes any other extent there is and comes to
- * WANTED only when there is none; it then waits for a page, not for an extent. (Of a thread that runs
- * when nobody else wants the CPU, that may be long on a busy host: it is the last memory there is.)
+ * WANTED only when there is none; it then waits for a page, not for an extent.
  */
 #include <emmintrin.h>
 #include <string.h>

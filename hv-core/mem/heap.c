@@ -101,6 +101,7 @@ static void count_extent(struct hv_shard *shard, const struct hv_extent *extent,
 {
     if (list == HV_EXTENT_STATE_CLEAN) {
         hv_count(&shard->clean, sign * HV_EXTENT_FRAMES);
+        hv_count(&shard->clean_extents, sign);
     } else if (list == HV_EXTENT_STATE_RETURNED) {
         hv_count(&shard->returned, sign * HV_EXTENT_FRAMES);
     } else if (list == HV_EXTENT_STATE_DIRTY) {
@@ -139,17 +140,25 @@ static void note_backed(struct hv_heap *heap, enum hv_extent_state list)
     }
 }
 
-static void note_unbacked(struct hv_heap *heap, enum hv_extent_state list)
+/* After `backed` has changed: pairs with hv_heap_fewest_backed(), which looks at it after its swap. */
+static void note_fewest(struct hv_heap *heap, uint64_t backed)
 {
     uint64_t fewest = hv_load_seq(&heap->fewest_backed);
+
+    while (backed < fewest && !hv_cas_weak_seq(&heap->fewest_backed, &fewest, backed)) {
+    }
+}
+
+static void note_unbacked(struct hv_heap *heap, enum hv_extent_state list)
+{
     uint64_t backed;
 
     if (!is_backed(list)) {
         return;
     }
     backed = hv_sub_seq(&heap->backed, 1) - 1;
-    while (backed < fewest && !hv_cas_weak_seq(&heap->fewest_backed, &fewest, backed)) {
-    }
+    HV_RACE("heap.unbacked");
+    note_fewest(heap, backed);
     if (list == HV_EXTENT_STATE_CLEAN) {
         wake_duties(heap);
     }
@@ -157,7 +166,13 @@ static void note_unbacked(struct hv_heap *heap, enum hv_extent_state list)
 
 uint64_t hv_heap_fewest_backed(struct hv_heap *heap)
 {
-    return hv_swap_seq(&heap->fewest_backed, hv_load_seq(&heap->backed));
+    /* Nothing is known of the new period before the swap: who looks at a value from before it is
+     * told of by the old one, and its change of `backed` stands by the time we look at that. */
+    uint64_t fewest = hv_swap_seq(&heap->fewest_backed, UINT64_MAX);
+
+    HV_RACE("heap.fewest.swapped");
+    note_fewest(heap, hv_load_seq(&heap->backed));
+    return fewest;
 }
 
 void hv_shard_insert_locked(struct hv_heap *heap, uint32_t index, enum hv_extent_state state)
@@ -383,10 +398,12 @@ int hv_heap_claim(struct hv_heap *heap, uint64_t frames)
     }
     do {
         while (unclaimed < frames) {
-            if (!hv_magazines_collect(heap)) {
+            bool more = hv_magazines_collect(heap);
+
+            unclaimed = hv_load_seq(&heap->unclaimed);
+            if (!more && unclaimed < frames) {
                 return -ENOMEM;
             }
-            unclaimed = hv_load_seq(&heap->unclaimed);
         }
     } while (!hv_cas_weak_seq(&heap->unclaimed, &unclaimed, unclaimed - frames));
     return 0;

@@ -29,7 +29,9 @@
  *       made zero and flushed for when it is popped. `stamp` is not older than any free into it;
  *   (4) the credit is of frames that were freed into it and are not yet in heap->unclaimed: it is
  *       booked when 64 have come together, with every take, and for a claim that would fail
- *       without it;
+ *       without it. From before it leaves the word until it is booked, heap->crediting is not zero:
+ *       a claim that finds no credit in any word, then nobody crediting, and then too little
+ *       unclaimed, may fail (tests/model/magazine-credit.pml);
  *   (5) a push is not noted as a return (hv_heap_note_return()), but the booking of its credit is.
  *       A searcher that looked before the push can come to miss that frame only when another one
  *       is allocated by a claim that it allowed, and so after the booking.
@@ -118,7 +120,10 @@ HV_MUST_CHECK bool hv_magazines_steal(struct hv_heap *heap, hv_mfn *mfn_out, uin
 /** Anybody: give all frames of all magazines back to the shards. Returns how many. */
 uint64_t hv_magazines_drain(struct hv_heap *heap);
 
-/** Anybody: book all credit in heap->unclaimed. True when there was some. */
+/**
+ * Anybody: book all credit in heap->unclaimed. True when there was some, or somebody was about to book
+ * it, who is waited for: look at it anew. False: all that there was before the call stands in it.
+ */
 HV_MUST_CHECK bool hv_magazines_collect(struct hv_heap *heap);
 
 /** Frames in all magazines, and those of them that heap->unclaimed does not know. Moving targets. */

@@ -113,6 +113,19 @@ static bool fill(struct hv_magazine *magazine, const struct hv_frame_batch *batc
 
 /* ---- anybody's ---- */
 
+/* Credit leaves a word for heap->unclaimed, and is not seen in either. Before and after. */
+static void begin_crediting(struct hv_heap *heap)
+{
+    hv_add_seq(&heap->crediting, 1);
+}
+
+static void end_crediting(struct hv_heap *heap)
+{
+    /* Pairs with hv_magazines_collect(). */
+    hv_sub_seq(&heap->crediting, 1);
+    hv_eventcount_signal(&heap->settled);
+}
+
 /* All frames of a magazine, which count as moving, and its credit. False when there are none, or
  * another thread is at it. */
 static bool take(struct hv_heap *heap, struct hv_magazine *magazine, struct hv_frame_batch *batch,
@@ -123,10 +136,12 @@ static bool take(struct hv_heap *heap, struct hv_magazine *magazine, struct hv_f
     if (hv_magazine_count(hv_load_seq(&magazine->word)) == 0) {
         return false;
     }
-    /* Before: who finds it empty finds them moving. */
+    /* Before: who finds it empty finds them moving, and its credit on its way. */
     hv_heap_hold(heap, HV_MAGAZINE_FRAMES);
+    begin_crediting(heap);
     word = hv_or_seq(&magazine->word, HV_MAGAZINE_TAKEN);
     if (word & HV_MAGAZINE_TAKEN) {
+        end_crediting(heap);
         hv_heap_let_go(heap, HV_MAGAZINE_FRAMES);
         return false;
     }
@@ -147,6 +162,7 @@ static void put_back(struct hv_heap *heap, struct hv_frame_batch *batch, uint32_
 {
     hv_heap_put_back(heap, batch);
     hv_heap_unclaim(heap, credit);
+    end_crediting(heap);
     hv_heap_let_go(heap, HV_MAGAZINE_FRAMES);
 }
 
@@ -168,17 +184,24 @@ static unsigned empty(struct hv_heap *heap, struct hv_magazine *magazine)
 static bool book_credit(struct hv_heap *heap, struct hv_magazine *magazine)
 {
     uint32_t word = hv_load_seq(&magazine->word);
+    uint32_t credit;
 
+    if (hv_magazine_credit(word) == 0) {
+        return false;
+    }
+    begin_crediting(heap);
     do {
         /* TAKEN: who took it books it. */
-        if (hv_magazine_credit(word) == 0 || (word & HV_MAGAZINE_TAKEN)) {
-            return false;
-        }
-    } while (!hv_cas_weak_seq(&magazine->word, &word, hv_magazine_count(word)));
-    /* Invariant (5). */
-    hv_heap_note_return(heap);
-    hv_heap_unclaim(heap, hv_magazine_credit(word));
-    return true;
+        credit = word & HV_MAGAZINE_TAKEN ? 0 : hv_magazine_credit(word);
+    } while (credit > 0 && !hv_cas_weak_seq(&magazine->word, &word, hv_magazine_count(word)));
+    HV_RACE("magazine.credit.taken");
+    if (credit > 0) {
+        /* Invariant (5). */
+        hv_heap_note_return(heap);
+        hv_heap_unclaim(heap, credit);
+    }
+    end_crediting(heap);
+    return credit > 0;
 }
 
 bool hv_magazines_steal(struct hv_heap *heap, hv_mfn *mfn_out, uint64_t *stamp_out)
@@ -218,11 +241,24 @@ uint64_t hv_magazines_drain(struct hv_heap *heap)
 bool hv_magazines_collect(struct hv_heap *heap)
 {
     bool found = false;
+    uint32_t ticket;
 
     for (unsigned i = 0; i < count_magazines(heap); i++) {
         found |= book_credit(heap, nth_magazine(heap, i));
     }
-    return found;
+    if (found) {
+        return true;
+    }
+    /* After the words: what has left one is on its way, or has been booked. */
+    ticket = hv_eventcount_listen(&heap->settled);
+    if (hv_load_seq(&heap->crediting) == 0) {
+        hv_eventcount_cancel(&heap->settled);
+        return false;
+    }
+    hv_lock_check_wait(HV_RANK_HEAP, "credit of a magazine");
+    HV_RACE("magazine.credit.awaited");
+    hv_eventcount_wait(&heap->settled, ticket, HV_NS_NEVER);
+    return true;
 }
 
 void hv_magazines_sum(const struct hv_heap *heap, uint64_t *frames_out, uint64_t *credit_out)

@@ -26,8 +26,10 @@ struct hv_upkeep {
     /* The returner's own. */
     bool watching; /* a quiet period runs, until: */
     hv_ns quiet_at;
-    uint64_t
-        surplus; /* extents that nobody needed in the last one, and that are not yet returned */
+    uint64_t surplus; /* extents nobody needed in the last one, not yet returned */
+    /* The scrubber's own. */
+    uint64_t preemptions; /* of its thread, so far */
+    uint64_t pause_ns;    /* the last rest it took for others; 0: none since it was alone */
 };
 
 void hv_upkeep_init(struct hv_upkeep *upkeep, struct hv_heap *heap, const struct hv_clock *clock,
@@ -41,3 +43,12 @@ void hv_upkeep_init(struct hv_upkeep *upkeep, struct hv_heap *heap, const struct
  */
 hv_ns hv_upkeep_scrub(struct hv_upkeep *upkeep, hv_ns now);
 hv_ns hv_upkeep_return(struct hv_upkeep *upkeep, hv_ns now);
+
+/**
+ * What hv_upkeep_scrub() said, at @next, or after a pause: when the scrubber's thread had to let others
+ * have the CPU since the last call it rests for 1 ms, each time twice as long up to 64 ms, until it
+ * was alone.
+ *
+ * @preemptions  hv_thread_preemptions() of the scrubber.
+ */
+hv_ns hv_upkeep_pace(struct hv_upkeep *upkeep, hv_ns next, hv_ns now, uint64_t preemptions);

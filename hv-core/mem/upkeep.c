@@ -10,11 +10,14 @@
 #include "sync/race.h"
 #include "sync/thread.h"
 
-#define KEEP_LEAST    (512 * HV_MIB)
-#define KEEP_SHARE    10 /* of the heap: a tenth */
-#define QUIET_NS      (5 * HV_NS_PER_S)
+#define KEEP_LEAST     (512 * HV_MIB)
+#define KEEP_SHARE     10 /* of the heap: a tenth */
+#define QUIET_NS       (5 * HV_NS_PER_S)
 /* Who had an extent given up is to get it before the scrubber does. */
-#define AFTER_WISH_NS (10 * HV_NS_PER_MS)
+#define AFTER_WISH_NS  (10 * HV_NS_PER_MS)
+/* How long a scrubber rests that others wanted the CPU of: an extent takes it a third to one ms. */
+#define PAUSE_LEAST_NS HV_NS_PER_MS
+#define PAUSE_MOST_NS  (64 * HV_NS_PER_MS)
 
 struct hv_upkeep_policy hv_upkeep_default(const struct hv_heap *heap)
 {
@@ -45,12 +48,12 @@ void hv_upkeep_init(struct hv_upkeep *upkeep, struct hv_heap *heap, const struct
 
 static uint64_t clean_extents(const struct hv_heap *heap)
 {
-    uint64_t frames = 0;
+    uint64_t extents = 0;
 
     for (unsigned i = 0; i < heap->shard_count; i++) {
-        frames += hv_load_relaxed(&heap->shards[i].clean);
+        extents += hv_load_relaxed(&heap->shards[i].clean_extents);
     }
-    return frames / HV_EXTENT_FRAMES;
+    return extents;
 }
 
 hv_ns hv_upkeep_scrub(struct hv_upkeep *upkeep, hv_ns now)
@@ -69,6 +72,23 @@ hv_ns hv_upkeep_scrub(struct hv_upkeep *upkeep, hv_ns now)
         break;
     }
     return HV_NS_NEVER;
+}
+
+hv_ns hv_upkeep_pace(struct hv_upkeep *upkeep, hv_ns next, hv_ns now, uint64_t preemptions)
+{
+    bool others = preemptions != upkeep->preemptions;
+
+    upkeep->preemptions = preemptions;
+    if (!others) {
+        upkeep->pause_ns = 0;
+        return next;
+    }
+    upkeep->pause_ns = upkeep->pause_ns == 0 ? PAUSE_LEAST_NS : 2 * upkeep->pause_ns;
+    if (upkeep->pause_ns > PAUSE_MOST_NS) {
+        upkeep->pause_ns = PAUSE_MOST_NS;
+    }
+    return hv_ns_before(next, hv_ns_add(now, upkeep->pause_ns)) ? hv_ns_add(now, upkeep->pause_ns)
+                                                                : next;
 }
 
 static uint64_t beyond_pool(const struct hv_upkeep *upkeep, uint64_t extents)
@@ -155,7 +175,8 @@ static void *duty_main(void *data)
     struct hv_doorbell *bell = &upkeep->heap->duty_bell[thread->duty];
 
     if (thread->duty == HV_DUTY_SCRUB) {
-        hv_thread_be_idle();
+        hv_thread_be_batch();
+        upkeep->preemptions = hv_thread_preemptions();
     }
     for (;;) {
         hv_ns now, next;
@@ -166,6 +187,10 @@ static void *duty_main(void *data)
         }
         now = hv_clock_now(upkeep->clock);
         next = turns[thread->duty](upkeep, now);
+        /* What wants the CPU does so by the host's clock. */
+        if (thread->duty == HV_DUTY_SCRUB && upkeep->clock->kind == HV_CLOCK_KIND_HOST) {
+            next = hv_upkeep_pace(upkeep, next, now, hv_thread_preemptions());
+        }
         if (next.v == HV_NS_NEVER.v) {
             next = wait_for_work(upkeep, thread->duty, now);
         }

@@ -3,16 +3,21 @@
  * What is done to free memory in the background: two duties, a thread each.
  *
  *     scrub    dirty extents are made zero ahead of their use, until the pool that is kept is clean.
- *              Runs when nobody else wants the CPU (SCHED_IDLE).
+ *              Rests while others want its CPU: see below.
  *     return   of what is free and backed beyond the pool, the host gets back what nobody needed for
  *              a whole quiet period: the fewest extents that were free at any moment of it. Domains
  *              that come and go within the period find their memory warm; to touch it anew costs ten
  *              times as much as to return it.
  *
- * They are not one thread, because they cannot have one priority: a thread in madvise() holds the
- * address space's lock, and if it ran only on an idle CPU every page fault and mmap() of the process
- * might wait for the host to be idle. They cannot fight either: one stops where the pool is clean, the
- * other returns dirty extents first and stops where the pool begins.
+ * They are not one thread, because one of them is in no hurry and the other holds, in madvise(), the
+ * address space's lock. They cannot fight either: one stops where the pool is clean, the other returns
+ * dirty extents first and stops where the pool begins.
+ *
+ * The scrubber has no lower priority than its neighbours, though it works for nobody: for a moment in
+ * each extent it holds a shard's lock, or the mappers', and a thread that runs only on an idle CPU
+ * (SCHED_IDLE, which it could not even leave for that moment without privilege), or for a sixtieth of
+ * the time (nice 19), would keep a vCPU waiting that long. So it looks whether others wanted the CPU
+ * while it had it, and then rests with nothing in its hands.
  *
  * A duty without work sleeps until free memory comes or goes; one that waits out a period is not
  * woken meanwhile, so that a destroyer wakes each once and not for each extent.

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/resource.h>
 
 int hv_thread_start(pthread_t *thread_out, const char *name, void *(*body)(void *), void *context)
 {
@@ -28,10 +29,17 @@ int hv_thread_start(pthread_t *thread_out, const char *name, void *(*body)(void 
     return 0;
 }
 
-void hv_thread_be_idle(void)
+void hv_thread_be_batch(void)
 {
     const struct sched_param none = {0};
 
     /* Where a sandbox forbids it the thread is one like the others, which is right, too. */
-    (void)pthread_setschedparam(pthread_self(), SCHED_IDLE, &none);
+    (void)pthread_setschedparam(pthread_self(), SCHED_BATCH, &none);
+}
+
+uint64_t hv_thread_preemptions(void)
+{
+    struct rusage used;
+
+    return getrusage(RUSAGE_THREAD, &used) == 0 ? (uint64_t)used.ru_nivcsw : 0;
 }

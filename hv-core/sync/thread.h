@@ -17,8 +17,10 @@ HV_MUST_CHECK int hv_thread_start(pthread_t *thread_out, const char *name, void 
                                   void *context);
 
 /**
- * Let the calling thread have the CPU only when nothing else wants it (SCHED_IDLE). There is no way
- * back without privilege. What others may wait for, or a lock of the host's, must not be in its
- * hands for longer than they can bear.
+ * The calling thread computes in the background: it does not take the CPU from another when it wakes
+ * (SCHED_BATCH, sched(7)), and has its share like the others, so that it may hold locks.
  */
-void hv_thread_be_idle(void);
+void hv_thread_be_batch(void);
+
+/** How often the calling thread lost its CPU to another while it had more to do, so far. */
+uint64_t hv_thread_preemptions(void);

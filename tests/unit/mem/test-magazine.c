@@ -296,6 +296,8 @@ enum order {
     ORDER_CLAIM_AND_ALLOC,
     ORDER_FREE,
     ORDER_DRAIN,
+    ORDER_COLLECT,
+    ORDER_CLAIM_ALL,
     ORDER_LEAVE,
 };
 
@@ -324,6 +326,10 @@ static int obey(struct actor *actor, enum order order)
     case ORDER_DRAIN:
         actor->drained = hv_magazines_drain(heap);
         return 0;
+    case ORDER_COLLECT:
+        return hv_magazines_collect(heap) ? 0 : -ENOENT;
+    case ORDER_CLAIM_ALL:
+        return hv_heap_claim(heap, HV_EXTENT_FRAMES);
     case ORDER_NONE:
     case ORDER_LEAVE:
         break;
@@ -559,6 +565,36 @@ static void test_moves_between_magazines(void)
     close_attached();
 }
 
+/* Ten free frames' credit has left the magazine and is not booked yet: they can be claimed. */
+static void test_claim_amid_credit(void)
+{
+    struct hv_heap_info info;
+
+    if (skip_script()) {
+        return;
+    }
+    TAP_OK(ten_in_magazine());
+    start(&other, 2, false);
+    hv_race_begin();
+    hv_race_stop(1, "magazine.credit.taken", 0);
+    begin(&owner, ORDER_COLLECT);
+    TAP_OK(hv_race_await(1, "magazine.credit.taken"));
+    hv_race_stop(2, "magazine.credit.awaited", 0);
+    begin(&other, ORDER_CLAIM_ALL);
+    TAP_OK(hv_race_await(2, "magazine.credit.awaited"));
+    hv_race_end();
+    TAP_AWAIT(idle(&owner) && idle(&other));
+    TAP_EQ(other.err, 0);
+    info = heap_info();
+    TAP_EQ(info.claimed_frames, HV_EXTENT_FRAMES);
+    hv_heap_unclaim(heap, HV_EXTENT_FRAMES);
+    TAP_EQ(hv_heap_claim(heap, HV_EXTENT_FRAMES + 1), -EINVAL);
+    TAP_OK(conserved(0));
+    leave(&other);
+    leave(&owner);
+    hv_arena_destroy(arena);
+}
+
 int main(int argc, char **argv)
 {
     static const struct tap_case cases[] = {
@@ -575,6 +611,7 @@ int main(int argc, char **argv)
         {"magazine.take-amid-push", test_take_amid_push},
         {"magazine.stopped-taker", test_stopped_taker},
         {"magazine.moves-between", test_moves_between_magazines},
+        {"magazine.claim-amid-credit", test_claim_amid_credit},
     };
 
     return tap_run(argc, argv, cases, HV_ARRAY_LEN(cases));

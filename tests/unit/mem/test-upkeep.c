@@ -280,6 +280,94 @@ static void test_scrub_gave_up(void)
     hv_arena_destroy(arena);
 }
 
+/* Clean frames of a split extent are no clean extent: the pool has one fewer. */
+static void test_scrub_beside_split(void)
+{
+    hv_mfn mfn;
+
+    TAP_OK(open_upkeep(HV_BACKING_KIND_ANON, KEEP + 1));
+    TAP_OK(use(0, KEEP + 1) && leave(0, KEEP + 1));
+    TAP_EQ(hv_heap_scrub_spare(heap), HV_SCRUBBED_EXTENT);
+    TAP_EQ(hv_heap_claim(heap, 1), 0);
+    TAP_EQ(hv_heap_alloc_frame(heap, 1, &mfn), 0);
+    TAP_EQ(heap_info().clean_frames, HV_EXTENT_FRAMES - 1);
+    for (unsigned i = 1; i <= KEEP; i++) {
+        TAP_EQ(hv_upkeep_scrub(&upkeep, start).v, start.v);
+    }
+    TAP_EQ(hv_upkeep_scrub(&upkeep, start).v, HV_NS_NEVER.v);
+    TAP_EQ(heap_info().dirty_frames, 0);
+    hv_frame_put(arena, mfn);
+    hv_arena_destroy(arena);
+}
+
+/* It rests for longer each time that others wanted the CPU meanwhile, and not when nobody did. */
+static void test_pace(void)
+{
+    uint64_t preemptions = 7;
+
+    TAP_OK(open_upkeep(HV_BACKING_KIND_ANON, 1));
+    upkeep.preemptions = preemptions;
+    TAP_EQ(hv_upkeep_pace(&upkeep, start, start, preemptions).v, start.v);
+    for (uint64_t ms = 1; ms <= 64; ms *= 2) {
+        TAP_EQ(hv_upkeep_pace(&upkeep, start, start, ++preemptions).v, at(ms * HV_NS_PER_MS).v);
+    }
+    TAP_EQ(hv_upkeep_pace(&upkeep, start, start, ++preemptions).v, at(64 * HV_NS_PER_MS).v);
+    TAP_EQ(hv_upkeep_pace(&upkeep, start, start, preemptions).v, start.v);
+    TAP_EQ(hv_upkeep_pace(&upkeep, start, start, preemptions + 9).v, at(HV_NS_PER_MS).v);
+    /* Later for another reason, or without work: that stays. */
+    TAP_EQ(hv_upkeep_pace(&upkeep, at(QUIET), start, preemptions + 10).v, at(QUIET).v);
+    TAP_EQ(hv_upkeep_pace(&upkeep, HV_NS_NEVER, start, preemptions + 11).v, HV_NS_NEVER.v);
+    hv_arena_destroy(arena);
+}
+
+static void take_body(unsigned index, void *context)
+{
+    (void)index;
+    (void)context;
+    hv_race_name_thread(1);
+    (void)use(2, 1);
+}
+
+static void fewest_body(unsigned index, void *context)
+{
+    (void)index;
+    hv_race_name_thread(1);
+    *(uint64_t *)context = hv_heap_fewest_backed(heap);
+}
+
+/* One of three free extents goes while the period changes: the new one's fewest is two. */
+static void test_fewest_amid_take(void)
+{
+    static threads_body *const bodies[] = {take_body, fewest_body};
+    static const char *const points[] = {"heap.unbacked", "heap.fewest.swapped"};
+
+    if (skip_script()) {
+        return;
+    }
+    for (unsigned i = 0; i < HV_ARRAY_LEN(bodies); i++) {
+        struct threads other;
+        uint64_t before = 0;
+
+        TAP_OK(open_upkeep(HV_BACKING_KIND_ANON, 4));
+        TAP_OK(use(0, 3) && leave(0, 2)); /* two free, and none at the start: fewest 0 */
+        TAP_OK(leave(2, 1));
+        hv_race_begin();
+        hv_race_stop(1, points[i], 0);
+        threads_start(&other, 1, bodies[i], &before);
+        TAP_OK(hv_race_await(1, points[i]));
+        if (bodies[i] == take_body) {
+            before = hv_heap_fewest_backed(heap);
+        } else {
+            TAP_OK(use(2, 1));
+        }
+        hv_race_end();
+        threads_join(&other);
+        TAP_EQ(before, 0);
+        TAP_EQ(hv_heap_fewest_backed(heap), 2);
+        hv_arena_destroy(arena);
+    }
+}
+
 /* Whoever frees wakes a duty once, not for each extent; and a user of a clean one wakes them, too. */
 static void test_wakes(void)
 {
@@ -374,6 +462,9 @@ int main(int argc, char **argv)
         {"upkeep.destroy-returns", test_destroy_returns},
         {"upkeep.scrub", test_scrub},
         {"upkeep.scrub-gave-up", test_scrub_gave_up},
+        {"upkeep.scrub-beside-split", test_scrub_beside_split},
+        {"upkeep.pace", test_pace},
+        {"upkeep.fewest-amid-take", test_fewest_amid_take},
         {"upkeep.wakes", test_wakes},
         {"upkeep.threads-fail", test_threads_fail},
         {"upkeep.threads", test_threads},

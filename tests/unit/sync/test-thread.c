@@ -57,25 +57,25 @@ static void test_name(void)
     TAP_STR(seen.name, "hv-worker-255");
 }
 
-static void *be_idle(void *context)
+static void *be_batch(void *context)
 {
     *(int *)context = sched_getscheduler(0);
-    hv_thread_be_idle();
+    hv_thread_be_batch();
     return (void *)(intptr_t)sched_getscheduler(0);
 }
 
 /* The thread that says so, and no other. */
-static void test_idle(void)
+static void test_batch(void)
 {
     int ours = sched_getscheduler(0);
     void *result = NULL;
     pthread_t thread;
     int before = -1;
 
-    TAP_EQ(hv_thread_start(&thread, "hv-test", be_idle, &before), 0);
+    TAP_EQ(hv_thread_start(&thread, "hv-test", be_batch, &before), 0);
     TAP_EQ(pthread_join(thread, &result), 0);
     TAP_EQ(before, ours);
-    TAP_EQ((intptr_t)result, SCHED_IDLE);
+    TAP_EQ((intptr_t)result, SCHED_BATCH);
     TAP_EQ(sched_getscheduler(0), ours);
 }
 
@@ -84,7 +84,7 @@ int main(int argc, char **argv)
     static const struct tap_case cases[] = {
         {"sync.thread.mask", test_mask},
         {"sync.thread.name", test_name},
-        {"sync.thread.idle", test_idle},
+        {"sync.thread.batch", test_batch},
     };
     return tap_run(argc, argv, cases, HV_ARRAY_LEN(cases));
 }
