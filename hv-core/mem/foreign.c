@@ -25,6 +25,15 @@ struct hv_mapper {
     /* Guarded by the registry's lock. */
     struct hv_list mappings;
     struct hv_list grants;
+    /* The mapper's thread's own. */
+    struct hv_list kept;
+};
+
+/* A memory that the mapper holds, once, while it has any mapping of it. */
+struct kept {
+    struct hv_list link;
+    struct hv_memory *memory;
+    size_t mappings;
 };
 
 /* What a mapper may do with one memory, known by its address: an owner's id comes again. */
@@ -40,7 +49,7 @@ struct hv_foreign {
     struct hv_list link; /* guarded by the registry's lock */
     /* Set at creation. */
     struct hv_mapper *mapper;
-    struct hv_memory *memory; /* held, and with it what it stands in */
+    struct kept *kept;
     uint16_t owner;
     unsigned rights;
     size_t count;
@@ -64,6 +73,7 @@ int hv_mapper_create(struct hv_arena *arena, const struct hv_mapper_config *conf
     hv_holder_init(&mapper->holder, &mapper->bell, mapper->name, 0);
     hv_list_init(&mapper->mappings);
     hv_list_init(&mapper->grants);
+    hv_list_init(&mapper->kept);
     hv_holders_register_mapper(&arena->holders, &mapper->holder);
     return 0;
 }
@@ -219,6 +229,57 @@ void hv_foreign_revoke_all(struct hv_memory *memory)
     free_grants(&ended);
 }
 
+static struct kept *find_kept(const struct hv_mapper *mapper, const struct hv_memory *memory)
+{
+    hv_list_for_each(node, &mapper->kept) {
+        struct kept *kept = hv_list_entry(node, struct kept, link);
+
+        if (kept->memory == memory) {
+            return kept;
+        }
+    }
+    return NULL;
+}
+
+/* The memory stays where it is for one more mapping, of @frames. */
+static int keep(struct hv_mapper *mapper, struct hv_memory *memory, size_t frames,
+                struct kept **kept_out)
+{
+    struct kept *kept = find_kept(mapper, memory);
+    int err;
+
+    if (!kept) {
+        kept = hv_alloc(1, sizeof(*kept));
+        if (!kept) {
+            return -ENOMEM;
+        }
+        err = hv_memory_hold(memory);
+        if (err) {
+            hv_free(kept);
+            return err;
+        }
+        kept->memory = memory;
+        hv_list_push_tail(&mapper->kept, &kept->link);
+    }
+    kept->mappings++;
+    hv_add_seq(&memory->held_frames, frames);
+    *kept_out = kept;
+    return 0;
+}
+
+/* Whoever waits for the last release finds no frame held. */
+static void unkeep(struct kept *kept, size_t frames)
+{
+    struct hv_memory *memory = kept->memory;
+
+    hv_sub_seq(&memory->held_frames, frames);
+    if (--kept->mappings == 0) {
+        hv_list_unlink(&kept->link);
+        hv_free(kept);
+        hv_memory_release(memory);
+    }
+}
+
 static int hold_page(struct hv_memory *memory, hv_gfn gfn, unsigned rights, hv_mfn *mfn_out)
 {
     const struct hv_frame_access access = {.memory = memory, .foreign = true};
@@ -293,21 +354,21 @@ static int hold_pages(struct hv_foreign *foreign, struct hv_memory *memory, hv_g
     return err;
 }
 
-static int map_held(struct hv_foreign *foreign, hv_gfn first)
+static int map_kept(struct hv_foreign *foreign, struct hv_memory *memory, hv_gfn first)
 {
-    int err = hv_memory_enter(foreign->memory);
+    int err = hv_memory_enter(memory);
 
     if (err) {
         return err;
     }
-    err = link_mapping(foreign, foreign->memory);
+    err = link_mapping(foreign, memory);
     if (!err) {
-        err = hold_pages(foreign, foreign->memory, first);
+        err = hold_pages(foreign, memory, first);
         if (err) {
             unlink_mapping(foreign);
         }
     }
-    hv_memory_leave(foreign->memory);
+    hv_memory_leave(memory);
     return err;
 }
 
@@ -327,17 +388,16 @@ int hv_foreign_map(struct hv_mapper *mapper, struct hv_memory *memory, hv_gfn fi
         return -ENOMEM;
     }
     foreign->mapper = mapper;
-    foreign->memory = memory;
     foreign->owner = memory->owner;
     foreign->rights = rights;
     foreign->count = count;
-    err = hv_memory_hold(memory, count);
+    err = keep(mapper, memory, count, &foreign->kept);
     if (err) {
         goto out;
     }
-    err = map_held(foreign, first);
+    err = map_kept(foreign, memory, first);
     if (err) {
-        hv_memory_release(memory, count);
+        unkeep(foreign->kept, count);
         goto out;
     }
     hv_add_relaxed(&memory->foreign_maps, 1);
@@ -365,7 +425,7 @@ void hv_foreign_unmap(struct hv_foreign *foreign)
     put_pages(foreign, foreign->count);
     unlink_mapping(foreign);
     /* Last: whoever waits for it finds the frames free and nobody named. */
-    hv_memory_release(foreign->memory, foreign->count);
+    unkeep(foreign->kept, foreign->count);
     hv_free(foreign);
 }
 

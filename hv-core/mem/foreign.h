@@ -66,7 +66,8 @@ void hv_foreign_revoke(struct hv_mapper *mapper, const struct hv_memory *memory)
  * Returns 0 and *foreign_out; -EINVAL for a count of 0 or over 512, or rights of none; -EPERM when
  * the mapper was not granted them all; -ECANCELED when the owner is dying; -ENOENT when some page is
  * no RAM; -EBUSY when one is sealed or ROM and WRITE is asked for (CODE gives way); -EOVERFLOW when
- * the owner is held too often; -ENOMEM. The owner's memory stays in its place until the unmap.
+ * the owner is held too often; -ENOMEM. The owner's memory stays in its place until the mapper's last
+ * unmap of it: it is held once by each mapper that has mappings, however many.
  * Context: the mapper's thread, not between enter and leave: it may wait for a flush, its own too.
  */
 HV_MUST_CHECK int hv_foreign_map(struct hv_mapper *mapper, struct hv_memory *memory, hv_gfn first,

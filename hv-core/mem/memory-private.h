@@ -41,9 +41,9 @@ static inline bool hv_memory_dying(const struct hv_memory *memory)
     return hv_load_seq(&memory->dying);
 }
 
-/** A mapper takes, and lets go of, @frames of it. The latter may be the end of the memory. */
-HV_MUST_CHECK int hv_memory_hold(struct hv_memory *memory, uint64_t frames);
-void hv_memory_release(struct hv_memory *memory, uint64_t frames);
+/** A mapper holds it, and lets go. The latter may be the end of the memory. */
+HV_MUST_CHECK int hv_memory_hold(struct hv_memory *memory);
+void hv_memory_release(struct hv_memory *memory);
 
 /** Between these, by one who holds it, its tables stay. -ECANCELED when its owner is dying. */
 HV_MUST_CHECK int hv_memory_enter(struct hv_memory *memory);

@@ -66,27 +66,15 @@ void hv_memory_kill(struct hv_memory *memory)
     hv_store_seq(&memory->dying, 1);
 }
 
-int hv_memory_hold(struct hv_memory *memory, uint64_t frames)
+int hv_memory_hold(struct hv_memory *memory)
 {
-    int err = 0;
-
-    if (memory->hooks && memory->hooks->hold) {
-        err = memory->hooks->hold(memory->hook_context);
-    }
-    if (!err) {
-        hv_add_seq(&memory->held_frames, frames);
-    }
-    return err;
+    return memory->hooks && memory->hooks->hold ? memory->hooks->hold(memory->hook_context) : 0;
 }
 
-void hv_memory_release(struct hv_memory *memory, uint64_t frames)
+void hv_memory_release(struct hv_memory *memory)
 {
-    const struct hv_memory_hooks *hooks = memory->hooks;
-    void *context = memory->hook_context;
-
-    hv_sub_seq(&memory->held_frames, frames);
-    if (hooks && hooks->release) {
-        hooks->release(context);
+    if (memory->hooks && memory->hooks->release) {
+        memory->hooks->release(memory->hook_context);
     }
 }
 

@@ -39,7 +39,7 @@ struct hv_memory_hooks {
      */
     int (*enter)(void *context);
     void (*leave)(void *context);
-    /** It has let go: `held_frames` says of how much. The memory may be no more afterwards. */
+    /** One has let go; `held_frames` says how much others hold. The memory may be no more afterwards. */
     void (*release)(void *context);
 };
 
