@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The control side's operations on a paused or running domain: memory, entry state, console. */
-#include "domain/core.h"
 #include "domain/domain.h"
 
-#include "cpu/segment.h"
-
 #include <errno.h>
+
+#include "cpu/segment.h"
+#include "domain/core.h"
 
 int hv_guest_copy(struct hv_domain *domain, hv_gpa gpa, void *buffer, uint64_t bytes,
                   enum hv_copy_direction direction)

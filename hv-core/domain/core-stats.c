@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The core's own statistics: memory, workers, and the locks of all. Names are of docs/stats.md. */
 #include "domain/core.h"
+
 #include "mem/heap.h"
 #include "stat/lock-table.h"
 

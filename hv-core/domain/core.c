@@ -2,12 +2,12 @@
 /* Start and end of a core. */
 #include "domain/core.h"
 
+#include <errno.h>
+#include <unistd.h>
+
 #include "base/alloc.h"
 #include "domain/domain.h"
 #include "mem/upkeep.h"
-
-#include <errno.h>
-#include <unistd.h>
 
 /* More would take CPUs from machines that live. */
 #define REAPERS 2u

@@ -3,15 +3,14 @@
  * Making a domain: a table of steps. When one fails, what those before it made is taken apart as
  * that of any dead domain (teardown.c), from the phase that undoes the last of them on.
  */
-#include "domain/core.h"
 #include "domain/domain.h"
 
-#include "base/alloc.h"
-#include "mem/heap.h"
-
 #include <errno.h>
-#include <stdarg.h>
 #include <string.h>
+
+#include "base/alloc.h"
+#include "domain/core.h"
+#include "mem/heap.h"
 
 /* RAM below this address; what does not fit starts at 4 GiB. */
 #define LOW_RAM_MAX  (3 * HV_GIB)

@@ -2,11 +2,11 @@
 /* The slots of the domains: see directory.h. */
 #include "domain/directory.h"
 
+#include <errno.h>
+
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "sync/race.h"
-
-#include <errno.h>
 
 #define GENERATION_SHIFT 16
 

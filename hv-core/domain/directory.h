@@ -40,8 +40,7 @@ struct hv_directory_slot {
 };
 
 struct hv_directory {
-    struct hv_directory_slot
-        *slots; /* owned; by id. The host gives no memory for those never used. */
+    struct hv_directory_slot *slots; /* owned; by id. Those never used cost the host no memory. */
     /* Atomic. */
     _Atomic uint64_t generation; /* of the last that was reserved */
     _Atomic uint32_t next;       /* where the search for a free id begins */

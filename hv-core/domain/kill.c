@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Killing a domain, and watching it go. */
-#include "domain/core.h"
 #include "domain/domain.h"
 
+#include <errno.h>
+
 #include "base/assert.h"
+#include "domain/core.h"
 #include "mem/foreign.h"
 #include "sync/race.h"
-
-#include <errno.h>
 
 int hv_domain_kill(struct hv_domain *domain)
 {

@@ -2,13 +2,13 @@
 /* Changes of a domain's state: run, pause, end, reset. The diagram stands in domain.h. */
 #include "domain/domain.h"
 
+#include <errno.h>
+#include <string.h>
+
 #include "base/assert.h"
 #include "domain/core.h"
 #include "sync/futex.h"
 #include "sync/race.h"
-
-#include <errno.h>
-#include <string.h>
 
 static enum hv_domain_state get_state(const struct hv_domain *domain)
 {

@@ -2,6 +2,8 @@
 /* The queue of dying domains and the threads that serve it: see reaper.h. */
 #include "domain/reaper.h"
 
+#include <errno.h>
+
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/format.h"
@@ -10,8 +12,6 @@
 #include "sync/futex.h"
 #include "sync/race.h"
 #include "sync/thread.h"
-
-#include <errno.h>
 
 /* ---- places, and what is counted ---- */
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Who may touch a domain: handles and references keep the object, being inside keeps what it is
  * made of. */
-#include "domain/core.h"
 #include "domain/domain.h"
+
+#include <errno.h>
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "domain/core.h"
 #include "sync/race.h"
-
-#include <errno.h>
 
 hv_handle hv_domain_handle(const struct hv_domain *domain)
 {

@@ -7,10 +7,10 @@
  *
  * Context: a worker's thread. Nothing here holds a lock across the engine.
  */
-#include "domain/core.h"
 #include "domain/domain.h"
 
 #include "cpu/event.h"
+#include "domain/core.h"
 #include "sync/futex.h"
 #include "sync/lock-profile.h"
 

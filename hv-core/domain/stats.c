@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A domain's statistics, group by group, under the names of docs/stats.md. */
-#include "domain/core.h"
 #include "domain/domain.h"
+
+#include "domain/core.h"
 #include "stat/lock-table.h"
 
 /* A machine's own locks that are told of: those that were waited for longest (decisions D18). */

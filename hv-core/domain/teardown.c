@@ -3,13 +3,13 @@
  * their engine, and that before the memory it points into. */
 #include "domain/teardown.h"
 
+#include <errno.h>
+
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "domain/core.h"
 #include "domain/domain.h"
 #include "sync/race.h"
-
-#include <errno.h>
 
 /*
  * Who got inside before the state was DYING is there until he leaves, and whoever comes later is

@@ -3,8 +3,9 @@
  * The tables through which lower floors call upward: CPU to interrupt controllers, engine to bus,
  * platform to vCPUs and lifecycle, memory to block cache.
  */
-#include "domain/core.h"
 #include "domain/domain.h"
+
+#include "domain/core.h"
 
 static uint64_t cr8_read(void *context)
 {
