@@ -20,7 +20,8 @@
  * Invariants:
  *   (1) guest code runs only while the state is RUNNING and the vCPU is counted in active;
  *   (2) no platform timer fires but while it is RUNNING, or on the way there or away;
- *   (3) `end` is written once between two resets or resumes, by the first who ends the domain;
+ *   (3) `end` is written once between two resets or resumes, by the first who ends the domain, and
+ *       only by who means the life that it has;
  *   (4) from PAUSED on every change of state is a compare-and-exchange, but the last, to GONE. Most
  *       hold the lifecycle lock; RUNNING -> SHUTDOWN or PAUSED by the guest's own end, and the kill,
  *       are done under any lock. A domain that paused itself may have vCPUs inside still: whoever
@@ -75,8 +76,9 @@ struct hv_domain {
 /**
  * End the domain by itself: power-off, reset, triple fault, crash. The first caller wins.
  *
- * Context: any thread, any lock of rank < HV_RANK_LEAF; never blocks. vCPUs stop at their next
- * look.
+ * Context: a vCPU of it in its turn, which a reset waits for, so that it is the life that the guest
+ * has; others call hv_domain_crash(). Any lock of rank < HV_RANK_LEAF; never blocks. vCPUs stop at
+ * their next look.
  */
 void hv_domain_end(struct hv_domain *domain, enum hv_domain_end end, uint32_t code, unsigned vcpu,
                    const char *reason);

@@ -2,7 +2,14 @@
 /* The end of a domain: a handful of words under a sequence count. */
 #include "domain/ending.h"
 
+#include <stdint.h>
 #include <string.h>
+
+#include "base/assert.h"
+#include "sync/futex.h"
+#include "sync/race.h"
+
+static const struct hv_domain_status none = {.end = HV_DOMAIN_END_NONE};
 
 void hv_ending_init(struct hv_ending *ending)
 {
@@ -32,36 +39,66 @@ static void write_locked(struct hv_ending *ending, const struct hv_domain_status
     hv_seqcount_write_end(&ending->sequence);
 }
 
-bool hv_ending_set(struct hv_ending *ending, enum hv_domain_end end, uint32_t code, unsigned vcpu,
-                   const char *reason)
+bool hv_ending_set(struct hv_ending *ending, uint64_t life, enum hv_domain_end end, uint32_t code,
+                   unsigned vcpu, const char *reason)
 {
     struct hv_domain_status status = {.end = end, .code = code, .vcpu = vcpu};
     bool first;
 
     memcpy(status.reason, reason, strnlen(reason, sizeof(status.reason) - 1));
     hv_lock_take(&ending->lock);
-    first = hv_ending_end(ending) == HV_DOMAIN_END_NONE;
+    first = hv_ending_end(ending) == HV_DOMAIN_END_NONE && hv_ending_life(ending) == life;
     if (first) {
+        hv_store_seq(&ending->unsettled, 1);
         write_locked(ending, &status);
     }
     hv_lock_drop(&ending->lock);
     return first;
 }
 
-bool hv_ending_forget(struct hv_ending *ending, bool resume)
+void hv_ending_settle(struct hv_ending *ending)
 {
-    const struct hv_domain_status none = {.end = HV_DOMAIN_END_NONE};
+    HV_ASSERT(hv_load_relaxed(&ending->unsettled));
+    /* Pairs with hv_ending_renew(). */
+    hv_store_seq(&ending->unsettled, 0);
+    hv_futex_wake(&ending->unsettled, INT32_MAX);
+}
+
+bool hv_ending_forget(struct hv_ending *ending)
+{
     enum hv_domain_end end;
     bool forget;
 
     hv_lock_take(&ending->lock);
     end = hv_ending_end(ending);
-    forget = !resume || end == HV_DOMAIN_END_NONE || end == HV_DOMAIN_END_NO_MEMORY;
+    forget = end == HV_DOMAIN_END_NONE || end == HV_DOMAIN_END_NO_MEMORY;
     if (forget) {
         write_locked(ending, &none);
     }
     hv_lock_drop(&ending->lock);
     return forget;
+}
+
+void hv_ending_renew(struct hv_ending *ending)
+{
+    bool renewed = false;
+
+    hv_lock_check_wait(HV_RANK_FLUSH_WAIT, "what follows from a domain's end");
+    while (!renewed) {
+        while (hv_load_seq(&ending->unsettled)) {
+            HV_RACE("ending.renew.waits");
+            hv_futex_wait(&ending->unsettled, 1, HV_NS_NEVER);
+        }
+        HV_RACE("ending.renew.settled");
+        hv_lock_take(&ending->lock);
+        /* An end of this life may have come between; after it none does. */
+        renewed = !hv_load_seq(&ending->unsettled);
+        if (renewed) {
+            write_locked(ending, &none);
+            hv_store_seq(&ending->life, hv_ending_life(ending) + 1);
+        }
+        hv_lock_drop(&ending->lock);
+    }
 }
 
 void hv_ending_get(const struct hv_ending *ending, struct hv_domain_status *status_out)

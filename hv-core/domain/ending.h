@@ -2,7 +2,13 @@
 /*
  * How a domain ended by itself: written by the first who ends it, read by anybody without a lock.
  *
- *     none --hv_ending_set--> one of enum hv_domain_end --hv_ending_forget--> none
+ *     none --hv_ending_set--> one of enum hv_domain_end, unsettled --hv_ending_settle--> settled
+ *     settled --hv_ending_forget--> none        the same life goes on
+ *     none, settled --hv_ending_renew--> none   the next life begins
+ *
+ * An end belongs to a life: who was held up since he looked at the guest must not end what a reset
+ * has made of it since. Nor must who has set an end and not done yet what follows from it: a renewal
+ * waits for him.
  */
 #pragma once
 
@@ -16,6 +22,10 @@
 struct hv_ending {
     struct hv_lock lock; /* HV_RANK_LEAF: one writer at a time */
     struct hv_seqcount sequence;
+    /* Atomic, written under &lock. */
+    _Atomic uint64_t life; /* renewals */
+    /* Atomic: an end was set and is not settled; futex word. */
+    _Atomic uint32_t unsettled;
     /* Atomic, consistent with each other by `sequence`. */
     _Atomic uint32_t end; /* enum hv_domain_end */
     _Atomic uint32_t code, vcpu;
@@ -26,23 +36,37 @@ void hv_ending_init(struct hv_ending *ending);
 void hv_ending_finish(struct hv_ending *ending);
 
 /**
- * Write it down, unless it has ended already.
+ * Write it down, unless it has ended already, or is another life by now.
  *
+ * @life    what hv_ending_life() said before the caller looked at what made him do this.
  * @reason  copied, cut to the room of a status.
  *
- * Returns true to the first. Context: any thread; ranks below LEAF.
+ * Returns true to the first, who does what follows from it and calls hv_ending_settle().
+ * Context: any thread; ranks below LEAF.
  */
-HV_MUST_CHECK bool hv_ending_set(struct hv_ending *ending, enum hv_domain_end end, uint32_t code,
-                                 unsigned vcpu, const char *reason);
+HV_MUST_CHECK bool hv_ending_set(struct hv_ending *ending, uint64_t life, enum hv_domain_end end,
+                                 uint32_t code, unsigned vcpu, const char *reason);
+
+/** What follows from the end is done. Context: as hv_ending_set(). */
+void hv_ending_settle(struct hv_ending *ending);
 
 /**
- * Let it end again.
- *
- * @resume  only if a resume is the answer to it (none, or no memory): another end is not lost.
- *
- * Returns false when it stays. Context: as hv_ending_set().
+ * A resume: let it end again if that is the answer to the end (none, or no memory), so that another
+ * is not lost. False when it stays. Context: as hv_ending_set().
  */
-bool hv_ending_forget(struct hv_ending *ending, bool resume);
+HV_MUST_CHECK bool hv_ending_forget(struct hv_ending *ending);
+
+/**
+ * A reset: let it end again, in another life; what follows from the last end is done by then.
+ * Context: waits as HV_RANK_FLUSH_WAIT.
+ */
+void hv_ending_renew(struct hv_ending *ending);
+
+/** Which life it is. Takes no lock; any thread. */
+static inline uint64_t hv_ending_life(const struct hv_ending *ending)
+{
+    return hv_load_seq(&ending->life);
+}
 
 /** Fill in all but the state. Takes no lock; any thread. */
 void hv_ending_get(const struct hv_ending *ending, struct hv_domain_status *status_out);

@@ -51,22 +51,35 @@ static void settle_end(struct hv_domain *domain, enum hv_domain_end end)
     }
 }
 
-void hv_domain_end(struct hv_domain *domain, enum hv_domain_end end, uint32_t code, unsigned vcpu,
-                   const char *reason)
+static void end_life(struct hv_domain *domain, uint64_t life, enum hv_domain_end end, uint32_t code,
+                     unsigned vcpu, const char *reason)
 {
     if (hv_domain_enter(domain) < 0) {
         return; /* killed before it came to that */
     }
-    /* Written before, settled after: pairs with run_again(). */
-    if (hv_ending_set(&domain->ending, end, code, vcpu, reason)) {
+    /* Written before, settled after: pairs with run_again(), and with the reset's renewal. */
+    if (hv_ending_set(&domain->ending, life, end, code, vcpu, reason)) {
+        HV_RACE("domain.end.set");
         settle_end(domain, end);
+        hv_ending_settle(&domain->ending);
     }
     hv_domain_leave(domain);
 }
 
-void hv_domain_crash(struct hv_domain *domain, const char *reason)
+void hv_domain_end(struct hv_domain *domain, enum hv_domain_end end, uint32_t code, unsigned vcpu,
+                   const char *reason)
 {
-    hv_domain_end(domain, HV_DOMAIN_END_CRASH, 0, 0, reason);
+    end_life(domain, hv_domain_life(domain), end, code, vcpu, reason);
+}
+
+uint64_t hv_domain_life(const struct hv_domain *domain)
+{
+    return hv_ending_life(&domain->ending);
+}
+
+void hv_domain_crash(struct hv_domain *domain, uint64_t life, const char *reason)
+{
+    end_life(domain, life, HV_DOMAIN_END_CRASH, 0, 0, reason);
 }
 
 void hv_domain_stop_vcpus(struct hv_domain *domain)
@@ -141,7 +154,7 @@ static int unpause(struct hv_domain *domain, void *context)
     if (get_state(domain) != HV_DOMAIN_STATE_PAUSED) {
         return hv_domain_refuse(domain);
     }
-    return hv_ending_forget(&domain->ending, true)
+    return hv_ending_forget(&domain->ending)
                ? run_again(domain)
                : settle_state(domain, HV_DOMAIN_STATE_PAUSED, HV_DOMAIN_STATE_SHUTDOWN);
 }
@@ -179,6 +192,8 @@ int hv_domain_pause(struct hv_domain *domain)
 static void power_up(struct hv_domain *domain)
 {
     quiesce(domain);
+    /* First: what is found wrong from here on is of the new life, and not lost. */
+    hv_ending_renew(&domain->ending);
     hv_platform_reset(&domain->platform);
     for (unsigned i = 0; i < domain->vcpus; i++) {
         struct hv_vcpu *vcpu = &domain->vcpu[i];
@@ -188,7 +203,6 @@ static void power_up(struct hv_domain *domain)
         domain->ops->state_changed(vcpu->engine);
     }
     hv_store_seq(&domain->halted, 0);
-    hv_ending_forget(&domain->ending, false);
 }
 
 static int reset(struct hv_domain *domain, void *context)

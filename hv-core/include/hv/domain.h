@@ -234,8 +234,15 @@ struct hv_crash_report {
 /** Of the vCPU that ended the domain, or the first. -EBUSY unless paused or shut down. */
 HV_MUST_CHECK int hv_domain_get_crash(struct hv_domain *domain, struct hv_crash_report *report_out);
 
+/** How often it was reset: which life of the guest it is. Takes no lock; any thread. */
+uint64_t hv_domain_life(const struct hv_domain *domain);
+
 /**
  * End a domain because its guest's state is beyond repair or it misbehaves. The rest goes on.
+ *
+ * @life  what hv_domain_life() said before the caller looked at that state: when the domain was reset
+ *        since, nothing happens.
+ *
  * Context: any thread, any lock but those of rank >= HV_RANK_RUNQUEUE; never blocks.
  */
-void hv_domain_crash(struct hv_domain *domain, const char *reason);
+void hv_domain_crash(struct hv_domain *domain, uint64_t life, const char *reason);

@@ -272,8 +272,8 @@ static void test_crash_from_outside(void)
     TAP_OK(machine_make(&machine, 1));
     TAP_OK(machine_load(&machine, code_spin, sizeof(code_spin)));
     TAP_EQ(hv_domain_unpause(machine.domain), 0);
-    hv_domain_crash(machine.domain, "because");
-    hv_domain_crash(machine.domain, "too late");
+    hv_domain_crash(machine.domain, hv_domain_life(machine.domain), "because");
+    hv_domain_crash(machine.domain, hv_domain_life(machine.domain), "too late");
     hv_domain_get_status(machine.domain, &status);
     TAP_EQ(status.end, HV_DOMAIN_END_CRASH);
     TAP_STR(status.reason, "because");
@@ -289,7 +289,7 @@ static void test_crash_while_paused(void)
 
     TAP_OK(machine_make(&machine, 1));
     TAP_OK(machine_load(&machine, code_spin, sizeof(code_spin)));
-    hv_domain_crash(machine.domain, "early");
+    hv_domain_crash(machine.domain, hv_domain_life(machine.domain), "early");
     hv_domain_get_status(machine.domain, &status);
     TAP_EQ(status.state, HV_DOMAIN_STATE_PAUSED);
     TAP_EQ(hv_domain_unpause(machine.domain), 0);

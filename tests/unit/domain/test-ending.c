@@ -2,6 +2,7 @@
 /* How a domain ended: the first wins, a resume does not lose it, and no reader sees half of it. */
 #include "domain/ending.h"
 #include "lib/threads.h"
+#include "sync/race.h"
 
 #include <string.h>
 
@@ -9,7 +10,12 @@ static struct hv_ending ending;
 
 static bool set(enum hv_domain_end end, uint32_t code, const char *reason)
 {
-    return hv_ending_set(&ending, end, code, code + 1, reason);
+    bool first = hv_ending_set(&ending, hv_ending_life(&ending), end, code, code + 1, reason);
+
+    if (first) {
+        hv_ending_settle(&ending);
+    }
+    return first;
 }
 
 static void test_first_wins(void)
@@ -27,25 +33,115 @@ static void test_first_wins(void)
     TAP_EQ(status.code, 7);
     TAP_EQ(status.vcpu, 8);
     TAP_STR(status.reason, "because");
-    TAP_OK(hv_ending_forget(&ending, false));
+    hv_ending_renew(&ending);
     TAP_OK(set(HV_DOMAIN_END_POWEROFF, 0, "in time"));
-    TAP_OK(hv_ending_forget(&ending, false));
+    hv_ending_renew(&ending);
     hv_ending_finish(&ending);
 }
 
 static void test_forget(void)
 {
     hv_ending_init(&ending);
-    TAP_OK(hv_ending_forget(&ending, true));
+    TAP_OK(hv_ending_forget(&ending));
     TAP_OK(set(HV_DOMAIN_END_NO_MEMORY, 0, ""));
-    TAP_OK(hv_ending_forget(&ending, true));
+    TAP_OK(hv_ending_forget(&ending));
     TAP_EQ(hv_ending_end(&ending), HV_DOMAIN_END_NONE);
     TAP_OK(set(HV_DOMAIN_END_REBOOT, 0, ""));
-    TAP_OK(!hv_ending_forget(&ending, true));
+    TAP_OK(!hv_ending_forget(&ending));
     TAP_EQ(hv_ending_end(&ending), HV_DOMAIN_END_REBOOT);
-    TAP_OK(hv_ending_forget(&ending, false));
+    hv_ending_renew(&ending);
     TAP_EQ(hv_ending_end(&ending), HV_DOMAIN_END_NONE);
     hv_ending_finish(&ending);
+}
+
+/* Who means an earlier life, or a later one, ends nothing; a resume goes on with the same life. */
+static void test_lives(void)
+{
+    uint64_t first;
+
+    hv_ending_init(&ending);
+    first = hv_ending_life(&ending);
+    TAP_OK(set(HV_DOMAIN_END_NO_MEMORY, 0, ""));
+    TAP_OK(hv_ending_forget(&ending));
+    TAP_EQ(hv_ending_life(&ending), first);
+    hv_ending_renew(&ending);
+    TAP_EQ(hv_ending_life(&ending), first + 1);
+    TAP_OK(!hv_ending_set(&ending, first, HV_DOMAIN_END_CRASH, 0, 0, "stale"));
+    TAP_OK(!hv_ending_set(&ending, first + 2, HV_DOMAIN_END_CRASH, 0, 0, "early"));
+    TAP_EQ(hv_ending_end(&ending), HV_DOMAIN_END_NONE);
+    TAP_OK(set(HV_DOMAIN_END_CRASH, 0, "now"));
+    hv_ending_renew(&ending);
+    hv_ending_finish(&ending);
+}
+
+static _Atomic uint32_t renewed;
+
+static void renew_as_1(unsigned index, void *context)
+{
+    (void)index;
+    (void)context;
+    hv_race_name_thread(1);
+    hv_ending_renew(&ending);
+    hv_store_seq(&renewed, 1);
+}
+
+/* A renewal in a thread of its own, that is held up at @point. */
+static bool start_renewal(struct threads *thread, const char *point)
+{
+    hv_ending_init(&ending);
+    hv_store_seq(&renewed, 0);
+    hv_race_begin();
+    hv_race_stop(1, point, 0);
+    hv_race_stop(1, "ending.renew.waits", 0);
+    threads_start(thread, 1, renew_as_1, NULL);
+    return hv_race_await(1, point);
+}
+
+/* Whoever is at what follows from an end of this life, is waited for: nothing has changed yet. */
+static void finish_renewal(struct threads *thread, uint64_t life)
+{
+    TAP_OK(hv_race_await(1, "ending.renew.waits"));
+    hv_race_end();
+    TAP_EQ(hv_load_seq(&renewed), 0);
+    TAP_EQ(hv_ending_life(&ending), life);
+    TAP_EQ(hv_ending_end(&ending), HV_DOMAIN_END_CRASH);
+    hv_ending_settle(&ending);
+    threads_join(thread);
+    TAP_EQ(hv_ending_life(&ending), life + 1);
+    TAP_EQ(hv_ending_end(&ending), HV_DOMAIN_END_NONE);
+    hv_ending_finish(&ending);
+}
+
+/* The next life does not begin while somebody is at what follows from the last one's end. */
+static void test_renew_waits(void)
+{
+    uint64_t life = hv_ending_life(&ending);
+    struct threads thread;
+
+    if (!HV_CONFIG_RACE_POINTS) {
+        tap_skip("This build has no race points.");
+        return;
+    }
+    hv_ending_init(&ending);
+    TAP_OK(hv_ending_set(&ending, life, HV_DOMAIN_END_CRASH, 0, 0, "because"));
+    TAP_OK(start_renewal(&thread, "ending.renew.waits"));
+    finish_renewal(&thread, life);
+}
+
+/* Nor when the end comes after the look whether there is one. */
+static void test_renew_meets_end(void)
+{
+    uint64_t life = hv_ending_life(&ending);
+    struct threads thread;
+
+    if (!HV_CONFIG_RACE_POINTS) {
+        tap_skip("This build has no race points.");
+        return;
+    }
+    TAP_OK(start_renewal(&thread, "ending.renew.settled"));
+    TAP_OK(hv_ending_set(&ending, life, HV_DOMAIN_END_CRASH, 0, 0, "because"));
+    hv_race_release(1, "ending.renew.settled");
+    finish_renewal(&thread, life);
 }
 
 static void test_long_reason(void)
@@ -59,7 +155,7 @@ static void test_long_reason(void)
     TAP_OK(set(HV_DOMAIN_END_CRASH, 0, reason));
     hv_ending_get(&ending, &status);
     TAP_EQ(strnlen(status.reason, sizeof(status.reason)), sizeof(status.reason) - 1);
-    TAP_OK(hv_ending_forget(&ending, false));
+    hv_ending_renew(&ending);
     hv_ending_finish(&ending);
 }
 
@@ -103,7 +199,7 @@ static void write_or_read(unsigned index, void *context)
         if (index > 0) {
             read_status();
         } else if (set(i ? HV_DOMAIN_END_POWEROFF : HV_DOMAIN_END_CRASH, i ? 'b' : 'a', text[i])) {
-            hv_ending_forget(&ending, false);
+            hv_ending_renew(&ending);
         }
     }
 }
@@ -122,6 +218,9 @@ int main(int argc, char **argv)
     static const struct tap_case cases[] = {
         {"domain.ending.first-wins", test_first_wins},
         {"domain.ending.forget", test_forget},
+        {"domain.ending.lives", test_lives},
+        {"domain.ending.renew-waits", test_renew_waits},
+        {"domain.ending.renew-meets-end", test_renew_meets_end},
         {"domain.ending.long-reason", test_long_reason},
         {"domain.ending.not-torn", test_not_torn},
     };

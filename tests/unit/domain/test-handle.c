@@ -120,7 +120,7 @@ static void look(hv_handle handle)
     hv_add_relaxed(&strange, hv_domain_get_stats(domain, stats, HV_ARRAY_LEN(stats)) == 0);
     rc = hv_guest_copy(domain, (hv_gpa){HV_EXTENT_SIZE}, &word, 8, HV_COPY_TO_GUEST);
     hv_add_relaxed(&strange, rc != 0 && rc != -ECANCELED);
-    hv_domain_crash(domain, "looked at");
+    hv_domain_crash(domain, hv_domain_life(domain), "looked at");
     hv_domain_put(domain);
 }
 

@@ -58,7 +58,7 @@ static void test_refused(void)
            (uint64_t)-ECANCELED);
     TAP_EQ(hv_domain_console_input(machine.domain, (const uint8_t *)"x", 1), 0);
     hv_domain_console_writable(machine.domain);
-    hv_domain_crash(machine.domain, "too late");
+    hv_domain_crash(machine.domain, hv_domain_life(machine.domain), "too late");
     hv_domain_get_status(machine.domain, &status);
     TAP_EQ(status.state, HV_DOMAIN_STATE_DYING);
     TAP_EQ(status.end, HV_DOMAIN_END_NONE);
@@ -89,7 +89,7 @@ static void test_any_state(void)
     TAP_EQ(hv_domain_kill(machine.domain), 0);
     machine_unmake(&machine);
     TAP_OK(run(code_spin, sizeof(code_spin), 1));
-    hv_domain_crash(machine.domain, "because");
+    hv_domain_crash(machine.domain, hv_domain_life(machine.domain), "because");
     TAP_EQ(state_of(machine.domain), HV_DOMAIN_STATE_SHUTDOWN);
     TAP_EQ(hv_domain_kill(machine.domain), 0);
     hv_domain_get_status(machine.domain, &status);
