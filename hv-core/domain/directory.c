@@ -134,6 +134,7 @@ void hv_directory_release(struct hv_directory *directory, hv_handle handle)
 
     HV_BUG_ON(hv_load_relaxed(&slot->word) != bare_word(handle));
     slot->domain = NULL;
-    hv_sub_seq(&directory->count, 1);
     hv_store_seq(&slot->word, 0);
+    /* After it: an id that is not counted is free. */
+    hv_sub_seq(&directory->count, 1);
 }

@@ -8,10 +8,10 @@
  *     PAUSED, RUNNING, SHUTDOWN --hv_domain_kill--> DYING --reaper--> GONE
  *     DYING --reaper finds pages mapped by others--> DEAD --reaper, after the last unmap--> GONE
  *
- * Who holds a reference has the object, whatever its state; it is freed by the last, after GONE. What
- * it is made of goes in between, so who is to touch that is inside: a vCPU in its turn, a control
- * thread from hv_domain_enter() to hv_domain_leave(). Both are refused from DYING on, and the reaper
- * begins when nobody is inside.
+ * Who holds a reference has the object, whatever its state; when it is GONE and the last has let go, a
+ * reaper frees it. What it is made of goes in between, so who is to touch that is inside: a vCPU in
+ * its turn, a control thread from hv_domain_enter() to hv_domain_leave(). Both are refused from DYING
+ * on, and the reaper begins when nobody is inside.
  *
  * A vCPU counts itself into `active` and then looks at the state; who stops the domain changes the
  * state and then waits for `active` to become 0. Both sides store, then load, sequentially
@@ -104,7 +104,10 @@ HV_MUST_CHECK int hv_domain_refuse(const struct hv_domain *domain);
 /** The last of some has left: if it is dying, its reaper shall look again. Held by the caller. */
 void hv_domain_wake_reaper(struct hv_domain *domain);
 
-/** Nobody holds it, nothing is left of it, or it was never published: free it, and its name. */
+/**
+ * Nobody holds it, nothing is left of it, or it was never published: free it, and its name.
+ * Context: waits for who walks the lists of locks; no lock held.
+ */
 void hv_domain_free(struct hv_domain *domain);
 
 /** Change the state if it is @from. Whoever waits for a change is to be woken by the next. */

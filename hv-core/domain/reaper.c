@@ -145,6 +145,36 @@ static void put_back(struct hv_reaper *reaper, struct hv_domain *domain, bool wa
     hv_lock_drop(&reaper->lock);
 }
 
+/* ---- the pile ---- */
+
+void hv_reaper_bury(struct hv_reaper *reaper, struct hv_domain *domain)
+{
+    struct hv_domain *below = hv_load_relaxed(&reaper->unheld);
+
+    do {
+        domain->reaping.below = below;
+        /* Pairs with free_unheld(), which takes the whole pile: none of it comes again. */
+    } while (!hv_cas_weak_seq(&reaper->unheld, &below, domain));
+    hv_eventcount_signal(&reaper->work);
+}
+
+static bool free_unheld(struct hv_reaper *reaper)
+{
+    struct hv_domain *domain =
+        hv_load_relaxed(&reaper->unheld) ? hv_swap_seq(&reaper->unheld, NULL) : NULL;
+    bool any = domain != NULL;
+
+    while (domain) {
+        struct hv_domain *below = domain->reaping.below;
+
+        hv_domain_free(domain);
+        domain = below;
+    }
+    return any;
+}
+
+/* ---- turns ---- */
+
 /* Nothing is left but what its handles refer to. Under the lock, for hv_reaper_await(). */
 static void let_go(struct hv_reaper *reaper, struct hv_domain *domain, uint64_t done)
 {
@@ -166,13 +196,14 @@ static void let_go(struct hv_reaper *reaper, struct hv_domain *domain, uint64_t 
 
 bool hv_reaper_turn(struct hv_reaper *reaper)
 {
+    bool freed = free_unheld(reaper);
     struct hv_domain *domain = take_first(reaper);
     uint64_t before, left, done;
     hv_ns end;
     int rc;
 
     if (!domain) {
-        return false;
+        return freed;
     }
     before = hv_load_relaxed(&domain->memory.populated_frames);
     end = hv_ns_add(hv_clock_now(reaper->clock), HV_REAPER_TURN_NS);
@@ -287,6 +318,7 @@ void hv_reaper_destroy(struct hv_reaper *reaper)
     for (unsigned i = 0; i < reaper->threads; i++) {
         pthread_join(reaper->thread[i], NULL);
     }
+    (void)free_unheld(reaper);
     hv_lock_finish(&reaper->lock);
     hv_free(reaper);
 }

@@ -12,6 +12,10 @@
  * its reaper to the others. Many domains are taken apart at once by many threads, which meet in
  * nothing but this queue, once a turn: the heap's shards have locks of their own.
  *
+ * What is GONE still stands in memory for who holds it. Its last holder may be anybody, a look-up
+ * under a lock too, and freeing it waits (for who walks the lists of locks): so he leaves it on a pile,
+ * by one compare-and-swap, and a reaper frees it.
+ *
  * Invariants:
  *   (1) the core's reference on a domain is the reaper's from add to GONE;
  *   (2) a wake while the domain is in work is not lost: `woken` stands until the turn ends.
@@ -46,6 +50,8 @@ struct hv_reaping {
     enum hv_reaper_place place;
     bool woken;
     uint64_t frames; /* booked in frames_left */
+    /* Owned by who left it on the pile, then by who took it from there. */
+    struct hv_domain *below;
 };
 
 struct hv_reaper {
@@ -60,8 +66,9 @@ struct hv_reaper {
     unsigned busy; /* domains queued or in work */
     /* Atomic. */
     _Atomic uint32_t stopping;
-    struct hv_eventcount work; /* something was queued, or it is stopping */
-    struct hv_eventcount idle; /* the last domain is gone */
+    _Atomic(struct hv_domain *) unheld; /* the pile of those that nobody holds any more */
+    struct hv_eventcount work;          /* something was queued, or it is stopping */
+    struct hv_eventcount idle;          /* the last domain is gone */
     /* Atomic, written under &lock, consistent with each other by `sequence`. */
     struct hv_seqcount sequence;
     _Atomic uint64_t domains;     /* not away */
@@ -94,7 +101,16 @@ void hv_reaper_wake(struct hv_reaper *reaper, struct hv_domain *domain);
 /** Wait until @domain, held by the caller and dying, is GONE or DEAD. Context: no lock held. */
 void hv_reaper_await(struct hv_reaper *reaper, struct hv_domain *domain);
 
-/** Do one step for the first in the queue. False when it is empty. Context: no lock held. */
+/**
+ * Nobody holds @domain, which is GONE, any more: free it soon. Takes no lock and never waits.
+ * Context: any thread, any lock.
+ */
+void hv_reaper_bury(struct hv_reaper *reaper, struct hv_domain *domain);
+
+/**
+ * Free what lies on the pile, and do one step for the first in the queue. False when both were
+ * empty. Context: no lock held.
+ */
 bool hv_reaper_turn(struct hv_reaper *reaper);
 
 struct hv_reaper_info {

@@ -19,6 +19,7 @@ int hv_domain_get(struct hv_core *core, hv_handle handle, struct hv_domain **dom
 {
     int rc = hv_directory_get(&core->directory, handle, domain_out);
 
+    HV_RACE("domain.get.held");
     /* Somebody else holds it still, but it is no domain any more. */
     if (rc == 0 && hv_load_seq(&(*domain_out)->state) == HV_DOMAIN_STATE_GONE) {
         hv_domain_put(*domain_out);
@@ -32,7 +33,7 @@ void hv_domain_put(struct hv_domain *domain)
 {
     if (domain && hv_directory_put(&domain->core->directory, domain->handle)) {
         HV_ASSERT(hv_load_seq(&domain->state) == HV_DOMAIN_STATE_GONE);
-        hv_domain_free(domain);
+        hv_reaper_bury(domain->core->reaper, domain);
     }
 }
 

@@ -19,8 +19,10 @@
  * Guarantees, as of grace periods (qsbr.h, where they are proved): a lock that a walk has found
  * stays where it is until the walk ends; one that was taken off before a walk began is not found.
  * A walk reads counters and histograms, takes no lock, and waits for nothing but, when all slots are
- * in use, for another walk. So the watcher cannot stall what it watches, except that the end of a
- * lock waits for walks that began before it.
+ * in use, for another walk. What waits for walks that began before it is the end of a lock, or of an
+ * owner, and with it who ends it: a reaper, or a control thread that ends a core or failed to make a
+ * domain. Nobody else does, so that a watcher, however slow, stalls no machine that runs, nor who
+ * looks one up or lets go of it.
  */
 #pragma once
 

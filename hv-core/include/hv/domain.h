@@ -76,11 +76,11 @@ hv_handle hv_domain_handle(const struct hv_domain *domain);
  * Find a domain by name, and hold it.
  *
  * Returns 0 and *domain_out; -ENOENT when it is not made yet, is gone, or never was; -EOVERFLOW when
- * 65,535 hold it. Takes no lock; any thread.
+ * 65,535 hold it. Takes no lock and never waits. Context: any thread, any lock.
  */
 HV_MUST_CHECK int hv_domain_get(struct hv_core *core, hv_handle handle,
                                 struct hv_domain **domain_out);
-/** Let go. It lives on, unless it is killed. NULL is accepted. Context: may block. */
+/** Let go. It lives on, unless it is killed. NULL is accepted. Context: as hv_domain_get(). */
 void hv_domain_put(struct hv_domain *domain);
 
 /**

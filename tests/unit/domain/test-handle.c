@@ -56,6 +56,7 @@ static void test_generation(void)
     TAP_EQ(find(first), 0);
     hv_domain_destroy(domain);
     TAP_EQ(find(first), (uint64_t)-ENOENT);
+    TAP_AWAIT(hv_load_seq(&core->directory.count) == 0);
     hv_store_relaxed(&core->directory.next, hv_handle_id(first) - 1u);
     domain = make();
     TAP_OK(domain);

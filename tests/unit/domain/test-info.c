@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Asking about a domain takes no lock. */
 #include "domain/domain.h"
-#include "lib/tap.h"
+#include "lib/threads.h"
 #include "machine.h"
+#include "sync/lock-registry.h"
 #include "sync/lock.h"
+#include "sync/race.h"
 
+#include <errno.h>
 #include <hv/teardown.h>
 #include <signal.h>
 
@@ -104,11 +107,64 @@ static void test_lockfree_dying(void)
     machine_unmake(&machine);
 }
 
+static struct {
+    struct hv_core *core;
+    hv_handle handle;
+    _Atomic int rc;
+    _Atomic uint32_t done;
+} look;
+
+static void look_as_1(unsigned index, void *context)
+{
+    struct hv_domain *found;
+    int rc;
+
+    (void)index;
+    (void)context;
+    hv_race_name_thread(1);
+    forbid_locks();
+    rc = hv_domain_get(look.core, look.handle, &found);
+    allow_locks();
+    hv_store_seq(&look.rc, rc);
+    hv_store_seq(&look.done, 1);
+}
+
+/* Nor when the look-up finds one that is gone meanwhile, and is the last who holds it. What is left to
+ * do then waits for who walks the lists of locks; the look-up does not. */
+static void test_lockfree_gone(void)
+{
+    struct hv_lock_walk walk;
+    struct threads reader;
+
+    if (!HV_CONFIG_RANKS || !HV_CONFIG_RACE_POINTS) {
+        tap_skip("This build checks no lock ranks, or has no race points.");
+        return;
+    }
+    TAP_OK(machine_make(&machine, 1));
+    look.core = machine.core;
+    look.handle = hv_domain_handle(machine.domain);
+    hv_store_seq(&look.done, 0);
+    hv_race_begin();
+    hv_race_stop(1, "domain.get.held", 0);
+    threads_start(&reader, 1, look_as_1, NULL);
+    TAP_OK(hv_race_await(1, "domain.get.held"));
+    hv_domain_destroy(machine.domain);
+    machine.domain = NULL;
+    hv_lock_walk_begin(&walk);
+    hv_race_end();
+    TAP_AWAIT(hv_load_seq(&look.done));
+    hv_lock_walk_end(&walk);
+    threads_join(&reader);
+    TAP_EQ(look.rc, (uint64_t)-ENOENT);
+    machine_unmake(&machine);
+}
+
 int main(int argc, char **argv)
 {
     static const struct tap_case cases[] = {
         {"dom.info-lockfree", test_lockfree},
         {"dom.info-lockfree-dying", test_lockfree_dying},
+        {"dom.info-lockfree-gone", test_lockfree_gone},
     };
 
     return tap_run(argc, argv, cases, HV_ARRAY_LEN(cases));
