@@ -59,6 +59,16 @@ static int new_generation(struct hv_directory *directory, uint64_t *generation_o
     return 0;
 }
 
+static void mark_used(struct hv_directory *directory, unsigned id)
+{
+    hv_or_seq(&directory->used[id / 64], UINT64_C(1) << id % 64);
+}
+
+static void mark_free(struct hv_directory *directory, unsigned id)
+{
+    hv_and_seq(&directory->used[id / 64], ~(UINT64_C(1) << id % 64));
+}
+
 /* Ids come again as late as may be: whoever confuses two of them has the more time to be found. */
 int hv_directory_reserve(struct hv_directory *directory, hv_handle *handle_out)
 {
@@ -75,6 +85,7 @@ int hv_directory_reserve(struct hv_directory *directory, hv_handle *handle_out)
         if (hv_load_relaxed(&slot->word) == 0 &&
             hv_cas_seq(&slot->word, &free, generation << GENERATION_SHIFT)) {
             hv_add_seq(&directory->count, 1);
+            mark_used(directory, id);
             handle_out->v = generation << GENERATION_SHIFT | id;
             return 0;
         }
@@ -119,6 +130,23 @@ int hv_directory_get(struct hv_directory *directory, hv_handle handle,
     return 0;
 }
 
+size_t hv_directory_list(const struct hv_directory *directory, hv_handle *handles, size_t max)
+{
+    size_t count = 0;
+
+    for (unsigned i = 0; i < HV_ARRAY_LEN(directory->used); i++) {
+        for (uint64_t bits = hv_load_seq(&directory->used[i]); bits != 0; bits &= bits - 1) {
+            unsigned id = i * 64 + (unsigned)__builtin_ctzll(bits);
+            uint64_t word = hv_load_seq(&directory->slots[id].word);
+
+            if (references_of(word) > 0 && count++ < max) {
+                handles[count - 1].v = generation_of(word) << GENERATION_SHIFT | id;
+            }
+        }
+    }
+    return count;
+}
+
 bool hv_directory_put(struct hv_directory *directory, hv_handle handle)
 {
     /* Pairs with itself: what each holder did comes before what the last one does. */
@@ -134,6 +162,8 @@ void hv_directory_release(struct hv_directory *directory, hv_handle handle)
 
     HV_BUG_ON(hv_load_relaxed(&slot->word) != bare_word(handle));
     slot->domain = NULL;
+    mark_free(directory, hv_handle_id(handle));
+    HV_RACE("directory.release.between");
     hv_store_seq(&slot->word, 0);
     /* After it: an id that is not counted is free. */
     hv_sub_seq(&directory->count, 1);

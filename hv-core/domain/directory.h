@@ -17,6 +17,9 @@
  * after the last put gets nothing. A generation is given once: a stale handle finds no other domain,
  * however often its id has come again.
  *
+ * Who wants them all reads the words of those ids that have a bit set: it is set before the word can
+ * be found, and cleared before the id is free.
+ *
  * Invariants:
  *   (1) the pointer is written by the maker of {g,0} alone, and read only by holders of a reference;
  *   (2) there are as many references as the word says: at most 65,535, the next look-up is refused.
@@ -42,9 +45,10 @@ struct hv_directory_slot {
 struct hv_directory {
     struct hv_directory_slot *slots; /* owned; by id. Those never used cost the host no memory. */
     /* Atomic. */
-    _Atomic uint64_t generation; /* of the last that was reserved */
-    _Atomic uint32_t next;       /* where the search for a free id begins */
-    _Atomic uint32_t count;      /* ids that are not free */
+    _Atomic uint64_t used[HV_DIRECTORY_IDS / 64 + 1]; /* a bit for each id that may be found */
+    _Atomic uint64_t generation;                      /* of the last that was reserved */
+    _Atomic uint32_t next;                            /* where the search for a free id begins */
+    _Atomic uint32_t count;                           /* ids that are not free */
 };
 
 /** -ENOMEM. */
@@ -67,6 +71,14 @@ void hv_directory_publish(struct hv_directory *directory, hv_handle handle,
  */
 HV_MUST_CHECK int hv_directory_get(struct hv_directory *directory, hv_handle handle,
                                    struct hv_domain **domain_out);
+
+/**
+ * The handles of all, by rising id: of each that is found from beginning to end of the call, and of
+ * none that is not found at some moment of it.
+ *
+ * Returns how many there are; at most @max are written to @handles. Context: any thread, any lock.
+ */
+size_t hv_directory_list(const struct hv_directory *directory, hv_handle *handles, size_t max);
 
 /** Let go. True to the last, who takes the domain apart and calls hv_directory_release(). */
 HV_MUST_CHECK bool hv_directory_put(struct hv_directory *directory, hv_handle handle);

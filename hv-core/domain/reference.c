@@ -29,6 +29,11 @@ int hv_domain_get(struct hv_core *core, hv_handle handle, struct hv_domain **dom
     return rc;
 }
 
+size_t hv_core_list(const struct hv_core *core, hv_handle *handles, size_t max)
+{
+    return hv_directory_list(&core->directory, handles, max);
+}
+
 void hv_domain_put(struct hv_domain *domain)
 {
     if (domain && hv_directory_put(&domain->core->directory, domain->handle)) {

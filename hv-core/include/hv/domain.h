@@ -80,6 +80,14 @@ hv_handle hv_domain_handle(const struct hv_domain *domain);
  */
 HV_MUST_CHECK int hv_domain_get(struct hv_core *core, hv_handle handle,
                                 struct hv_domain **domain_out);
+/**
+ * The names of all domains that hv_domain_get() may find, the dying and the dead too, by rising id:
+ * of each that is there all the while, and perhaps of those that come or go meanwhile.
+ *
+ * Returns how many there are; at most @max are written to @handles. Context: as hv_domain_get().
+ */
+size_t hv_core_list(const struct hv_core *core, hv_handle *handles, size_t max);
+
 /** Let go. It lives on, unless it is killed. NULL is accepted. Context: as hv_domain_get(). */
 void hv_domain_put(struct hv_domain *domain);
 

@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <signal.h>
 
 static struct hv_directory directory;
@@ -179,6 +180,138 @@ static void test_full(void)
     hv_free(handles);
 }
 
+static size_t list(hv_handle *handles, size_t max)
+{
+    return hv_directory_list(&directory, handles, max);
+}
+
+/* Those that can be found, by id, however many there is room for. */
+static void test_list(void)
+{
+    hv_handle made[70], listed[70], reserved;
+
+    TAP_EQ(hv_directory_init(&directory), 0);
+    TAP_EQ(list(listed, 70), 0);
+    for (unsigned i = 0; i < 70; i++) {
+        made[i] = make(0);
+    }
+    TAP_EQ(hv_directory_reserve(&directory, &reserved), 0);
+    TAP_EQ(list(NULL, 0), 70);
+    TAP_EQ(list(listed, 70), 70);
+    for (unsigned i = 0; i < 70; i++) {
+        TAP_EQ(listed[i].v, made[i].v);
+    }
+    listed[2] = HV_HANDLE_NONE;
+    TAP_EQ(list(listed, 2), 70);
+    TAP_EQ(listed[2].v, HV_HANDLE_NONE.v);
+    /* Let go by the last, it is not found any more, and not listed, though its id is not free. */
+    TAP_OK(hv_directory_put(&directory, made[0]));
+    TAP_EQ(list(listed, 70), 69);
+    TAP_EQ(listed[0].v, made[1].v);
+    hv_directory_release(&directory, made[0]);
+    hv_directory_release(&directory, reserved);
+    for (unsigned i = 1; i < 70; i++) {
+        unmake(made[i]);
+    }
+    TAP_EQ(list(listed, 70), 0);
+    hv_directory_finish(&directory);
+}
+
+#define STAYING     3u
+#define LIST_ROUNDS 3000u
+#define LIST_MAKERS 2u
+
+static struct {
+    hv_handle staying[STAYING];
+    _Atomic uint32_t makers, wrong;
+    _Atomic uint32_t lists; /* that were begun */
+    /* By generation: how many lists had begun when it was found no more; 0: it is found. */
+    _Atomic uint32_t *gone;
+} listing;
+
+static void make_and_unmake(unsigned rounds)
+{
+    for (unsigned i = 0; i < rounds; i++) {
+        uint32_t seen = hv_load_seq(&listing.lists);
+        hv_handle handle;
+
+        /* Now and then until another list has begun. */
+        while (i % 32 == 0 && hv_load_seq(&listing.lists) == seen) {
+            sched_yield();
+        }
+        /* Few ids, which come again at once. */
+        hv_store_relaxed(&directory.next, 0);
+        handle = make(0);
+        if (hv_directory_put(&directory, handle)) {
+            hv_store_seq(&listing.gone[handle.v >> 16], hv_load_seq(&listing.lists) + 1);
+            hv_directory_release(&directory, handle);
+        }
+    }
+}
+
+static void list_once(void)
+{
+    uint32_t begun = hv_add_seq(&listing.lists, 1) + 1;
+    hv_handle listed[STAYING + LIST_MAKERS];
+    size_t count = list(listed, HV_ARRAY_LEN(listed));
+    unsigned stayed = 0;
+
+    /* One that has moved to a higher id may be met twice: two names, both true. */
+    for (size_t i = 0; i < count && i < HV_ARRAY_LEN(listed); i++) {
+        uint32_t gone = hv_load_seq(&listing.gone[listed[i].v >> 16]);
+
+        hv_add_relaxed(&listing.wrong, gone != 0 && gone <= begun);
+        hv_add_relaxed(&listing.wrong,
+                       i > 0 && hv_handle_id(listed[i]) <= hv_handle_id(listed[i - 1]));
+        for (unsigned k = 0; k < STAYING; k++) {
+            stayed += listed[i].v == listing.staying[k].v;
+        }
+    }
+    hv_add_relaxed(&listing.wrong, count <= HV_ARRAY_LEN(listed) && stayed != STAYING);
+}
+
+static void make_or_list(unsigned index, void *context)
+{
+    unsigned rounds = *(unsigned *)context;
+
+    if (index < LIST_MAKERS) {
+        make_and_unmake(rounds);
+        hv_sub_seq(&listing.makers, 1);
+    } else {
+        do {
+            list_once();
+        } while (hv_load_seq(&listing.makers) > 0);
+    }
+}
+
+/* While others come and go: who stays is listed each time, and nobody who had gone before. */
+static void test_list_vs_change(void)
+{
+    unsigned rounds = threads_rounds(LIST_ROUNDS);
+    hv_handle between[STAYING];
+
+    TAP_EQ(hv_directory_init(&directory), 0);
+    listing.gone = hv_alloc(2 * STAYING + LIST_MAKERS * rounds + 1, sizeof(*listing.gone));
+    TAP_OK(listing.gone);
+    for (unsigned i = 0; i < STAYING; i++) {
+        between[i] = make(0);
+        listing.staying[i] = make(1);
+    }
+    for (unsigned i = 0; i < STAYING; i++) {
+        unmake(between[i]);
+    }
+    hv_store_relaxed(&listing.makers, LIST_MAKERS);
+    hv_store_relaxed(&listing.wrong, 0);
+    threads_run(LIST_MAKERS + 1, make_or_list, &rounds);
+    TAP_EQ(hv_load_relaxed(&listing.wrong), 0);
+    tap_note("%" PRIu32 " lists", hv_load_relaxed(&listing.lists));
+    for (unsigned i = 0; i < STAYING; i++) {
+        unmake(listing.staying[i]);
+    }
+    hv_free(listing.gone);
+    hv_directory_finish(&directory);
+}
+
 static int raced;
 
 static void look_up_as_1(unsigned index, void *context)
@@ -216,6 +349,39 @@ static void test_stale_look(void)
     hv_directory_finish(&directory);
 }
 
+static void release_as_1(unsigned index, void *context)
+{
+    (void)index;
+    hv_race_name_thread(1);
+    unmake(*(hv_handle *)context);
+}
+
+/* Who gives an id back, and is held up half way, takes nobody who has it next from the list. */
+static void test_slow_release(void)
+{
+    hv_handle old, fresh, listed;
+    struct threads slow;
+
+    if (!HV_CONFIG_RACE_POINTS) {
+        tap_skip("This build has no race points.");
+        return;
+    }
+    TAP_EQ(hv_directory_init(&directory), 0);
+    old = make(0);
+    hv_race_begin();
+    hv_race_stop(1, "directory.release.between", 0);
+    threads_start(&slow, 1, release_as_1, &old);
+    TAP_OK(hv_race_await(1, "directory.release.between"));
+    hv_store_relaxed(&directory.next, 0);
+    fresh = make(1);
+    hv_race_end();
+    threads_join(&slow);
+    TAP_EQ(list(&listed, 1), 1);
+    TAP_EQ(listed.v, fresh.v);
+    unmake(fresh);
+    hv_directory_finish(&directory);
+}
+
 int main(int argc, char **argv)
 {
     static const struct tap_case cases[] = {
@@ -224,7 +390,10 @@ int main(int argc, char **argv)
         {"domain.directory.strange-handles", test_strange_handles},
         {"domain.directory.saturates", test_saturates},
         {"domain.directory.full", test_full},
+        {"domain.directory.list", test_list},
+        {"domain.directory.list-vs-change", test_list_vs_change},
         {"domain.directory.stale-look", test_stale_look},
+        {"domain.directory.slow-release", test_slow_release},
     };
 
     return tap_run(argc, argv, cases, HV_ARRAY_LEN(cases));
