@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The core's own statistics: memory, workers, and the locks of all. Names are of docs/stats.md. */
+/* The core's own statistics: memory, reapers, workers, and the locks of all. Names are of docs/stats.md. */
 #include "domain/core.h"
 
 #include "mem/heap.h"
@@ -28,6 +28,16 @@ static void add_heap(struct hv_stat_list *list, const struct hv_heap *heap)
     }
 }
 
+static void add_reaper(struct hv_stat_list *list, const struct hv_reaper *reaper)
+{
+    struct hv_reaper_info info;
+
+    hv_reaper_get_info(reaper, &info);
+    hv_stat_add(list, info.domains, "reaper.domains");
+    hv_stat_add(list, info.frames_left, "reaper.pages_left");
+    hv_stat_add(list, info.frames_per_s, "reaper.rate");
+}
+
 static void add_workers(struct hv_stat_list *list, const struct hv_sched *sched)
 {
     unsigned count = hv_sched_workers(sched);
@@ -50,6 +60,7 @@ size_t hv_core_get_stats(struct hv_core *core, struct hv_stat *stats, size_t max
     struct hv_stat_list list = {.stats = stats, .max = stats ? max : 0};
 
     add_heap(&list, hv_arena_heap(core->arena));
+    add_reaper(&list, core->reaper);
     add_workers(&list, core->sched);
     return list.count;
 }

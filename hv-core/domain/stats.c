@@ -105,10 +105,11 @@ static void add_engine(struct hv_stat_list *list, const struct hv_domain *domain
     }
 }
 
-static void add_memory(struct hv_stat_list *list, const struct hv_domain *domain)
+static void add_memory(struct hv_stat_list *list, struct hv_domain *domain)
 {
     const struct hv_platform_layout *layout = &domain->layout;
-    const struct hv_memory *memory = &domain->memory;
+    struct hv_memory *memory = &domain->memory;
+    const _Atomic uint64_t *census = memory->census.pages;
     const struct hv_flush_counters *flushes = &memory->flushes;
     const _Atomic uint64_t *leaves = memory->p2m.leaves;
     uint64_t given = (layout->low_ram_bytes + layout->high_ram_bytes) / HV_KIB;
@@ -129,6 +130,10 @@ static void add_memory(struct hv_stat_list *list, const struct hv_domain *domain
     hv_stat_add(list, hv_load_relaxed(&leaves[HV_LEAF_UNPOPULATED]), "page.none");
     hv_stat_add(list, writable, "page.writable");
     hv_stat_add(list, code, "page.code");
+    (void)hv_page_census_step(&memory->census, memory);
+    hv_stat_add(list, hv_load_relaxed(&census[HV_CENSUS_COW]), "page.cow");
+    hv_stat_add(list, hv_load_relaxed(&census[HV_CENSUS_PGTABLE]), "page.pgtable");
+    hv_stat_add(list, hv_load_relaxed(&census[HV_CENSUS_PINNED]), "page.pinned");
 }
 
 static void add_timers(struct hv_stat_list *list, const struct hv_domain *domain)
@@ -188,11 +193,28 @@ static void add_locks(struct hv_stat_list *list, const struct hv_domain *domain)
     }
 }
 
+/* Of the dead, too: these are who keeps a zombie. */
+static void add_holders(struct hv_stat_list *list, const struct hv_domain *domain)
+{
+    const struct hv_memory *memory = &domain->memory;
+    bool killed = hv_load_seq(&domain->state) >= HV_DOMAIN_STATE_DYING;
+    struct hv_foreign_hold holds[HV_HOLDS_MAX];
+    size_t count = hv_holds_read(&memory->holds, holds);
+
+    hv_stat_add(list, killed ? hv_load_seq(&memory->held_frames) : 0, "page.zombie_refs");
+    hv_stat_add(list, count, "page.holder.count");
+    for (size_t i = 0; i < count; i++) {
+        hv_stat_add_text(list, holds[i].mapper, "page.holder.%zu.name", i);
+        hv_stat_add(list, holds[i].frames, "page.holder.%zu.pages", i);
+    }
+}
+
 size_t hv_domain_get_stats(struct hv_domain *domain, struct hv_stat *stats, size_t max)
 {
     struct hv_stat_list list = {.stats = stats, .max = stats ? max : 0};
 
     hv_stat_add(&list, libvirt_state(domain), "state.state");
+    add_holders(&list, domain);
     if (hv_domain_enter(domain) == 0) {
         add_vcpus(&list, domain);
         add_engine(&list, domain);

@@ -9,7 +9,9 @@
 #pragma once
 
 #include "mem/arena.h"
+#include "mem/holds.h"
 #include "mem/p2m.h"
+#include "mem/page-census.h"
 #include "mem/tlb-holder.h"
 #include "sync/eventcount.h"
 
@@ -79,8 +81,11 @@ struct hv_memory {
     _Atomic uint64_t write_wanted;
     /* A change of an extent ended, a hold was dropped, the last writer of an epoch left. */
     struct hv_eventcount changed;
-    /* Guarded by the lock of the arena's holders: mappers that may map pages (mem/foreign.h). */
+    /* Guarded by the lock of the arena's holders: mappers that may map pages (mem/foreign.h), and,
+     * read by anybody, how many of these they have mapped. */
     struct hv_list grants;
+    struct hv_holds holds;
+    struct hv_page_census census; /* of pages that nobody counts; on behalf of who asks */
     struct hv_flush_counters flushes;
     _Atomic uint64_t type_changes;
     _Atomic uint64_t foreign_maps, foreign_frames; /* mappings made by others, and their pages */

@@ -209,14 +209,14 @@ struct hv_stat {
 };
 
 /**
- * A snapshot of all statistics of the domain; once it is killed, of its state alone. Takes no core
- * lock.
+ * A snapshot of all statistics of the domain; once it is killed, of its state, and of who holds pages
+ * of it. Takes no core lock.
  *
  * Returns how many there are; at most @max are written to @stats.
  */
 size_t hv_domain_get_stats(struct hv_domain *domain, struct hv_stat *stats, size_t max);
 
-/** The same of the core: memory and workers. */
+/** The same of the core: memory, reapers, and workers. */
 size_t hv_core_get_stats(struct hv_core *core, struct hv_stat *stats, size_t max);
 
 /**

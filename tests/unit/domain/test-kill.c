@@ -62,7 +62,7 @@ static void test_refused(void)
     hv_domain_get_status(machine.domain, &status);
     TAP_EQ(status.state, HV_DOMAIN_STATE_DYING);
     TAP_EQ(status.end, HV_DOMAIN_END_NONE);
-    TAP_EQ(hv_domain_get_stats(machine.domain, stats, HV_ARRAY_LEN(stats)), 1);
+    TAP_EQ(hv_domain_get_stats(machine.domain, stats, HV_ARRAY_LEN(stats)), 3);
     TAP_STR(stats[0].name, "state.state");
     TAP_EQ(hv_domain_get(machine.core, handle, &same), 0);
     TAP_OK(same == machine.domain);

@@ -3,10 +3,11 @@
  * docs/stats.md against what a machine and its core emit: neither has a name that the other lacks.
  * And what stands in some of them.
  */
+#include "domain/core.h"
 #include "domain/domain.h"
-
 #include "lib/threads.h"
 #include "machine.h"
+#include "mem/foreign.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -106,8 +107,24 @@ static void stamp(struct hv_domain *domain, uint64_t guest_ns)
     }
 }
 
+static const struct hv_mapper_config mapper_config = {.name = "migration worker 3"};
+
+/* Map @count pages, as a worker of the core does. */
+static bool map(struct machine *machine, size_t count, struct hv_mapper **mapper_out,
+                struct hv_foreign **foreign_out)
+{
+    struct hv_memory *memory = &machine->domain->memory;
+
+    return hv_mapper_create(machine->core->arena, &mapper_config, mapper_out) == 0 &&
+           hv_foreign_grant(*mapper_out, memory, HV_FOREIGN_READ) == 0 &&
+           hv_foreign_map(*mapper_out, memory, (hv_gfn){512}, count, HV_FOREIGN_READ,
+                          foreign_out) == 0;
+}
+
 static bool read_machine(struct names *names)
 {
+    struct hv_foreign *foreign = NULL;
+    struct hv_mapper *mapper = NULL;
     struct machine machine;
     bool good;
 
@@ -115,9 +132,12 @@ static bool read_machine(struct names *names)
         return false;
     }
     stamp(machine.domain, 1);
-    good = add_all(names, hv_domain_get_stats(machine.domain, stats, STATS_MAX)) &&
+    good = map(&machine, 1, &mapper, &foreign) &&
+           add_all(names, hv_domain_get_stats(machine.domain, stats, STATS_MAX)) &&
            add_all(names, hv_core_get_stats(machine.core, stats, STATS_MAX)) &&
            add_all(names, hv_core_get_lock_stats(machine.core, stats, STATS_MAX));
+    hv_foreign_unmap(foreign);
+    hv_mapper_destroy(mapper);
     machine_unmake(&machine);
     return good;
 }
@@ -191,6 +211,55 @@ static void test_instructions(void)
            MACHINE_BYTES / HV_KIB - 128 /* the VGA hole */);
     TAP_EQ(value(count, "page.code"), 1);
     TAP_EQ(value(count, "lock.count"), 10);
+    machine_unmake(&machine);
+}
+
+/* Pages by use, and who holds some: of the living, of a zombie, and when all is let go. */
+static void test_pages(void)
+{
+    struct hv_frame_access access = {0};
+    struct hv_foreign *foreign = NULL;
+    struct hv_mapper *mapper = NULL;
+    struct machine machine;
+    struct hv_leaf leaf;
+    size_t count;
+
+    TAP_OK(machine_make(&machine, 1));
+    access.memory = &machine.domain->memory;
+    TAP_OK(map(&machine, 12, &mapper, &foreign));
+    leaf = hv_p2m_lookup(&machine.domain->memory.p2m, (hv_gfn){600});
+    TAP_EQ(leaf.kind, HV_LEAF_RAM);
+    TAP_EQ(hv_frame_pin(machine.core->arena, leaf.mfn, &access), 0);
+    count = hv_domain_get_stats(machine.domain, stats, STATS_MAX);
+    TAP_EQ(value(count, "page.pinned"), 1);
+    TAP_EQ(value(count, "page.cow"), 0);
+    TAP_EQ(value(count, "page.pgtable"), 0);
+    TAP_EQ(value(count, "page.zombie_refs"), 0);
+    TAP_EQ(value(count, "page.holder.count"), 1);
+    TAP_STR(text(count, "page.holder.0.name"), "migration worker 3");
+    TAP_EQ(value(count, "page.holder.0.pages"), 12);
+    hv_frame_unpin(machine.core->arena, leaf.mfn);
+    count = hv_domain_get_stats(machine.domain, stats, STATS_MAX);
+    TAP_EQ(value(count, "page.pinned"), 0);
+    TAP_EQ(hv_domain_kill(machine.domain), 0);
+    TAP_EQ(hv_domain_wait_change(machine.domain, HV_DOMAIN_STATE_DYING, 10 * HV_NS_PER_S), 0);
+    count = hv_domain_get_stats(machine.domain, stats, STATS_MAX);
+    TAP_EQ(value(count, "page.zombie_refs"), 12);
+    TAP_STR(text(count, "page.holder.0.name"), "migration worker 3");
+    TAP_EQ(value(count, "page.holder.0.pages"), 12);
+    count = hv_core_get_stats(machine.core, stats, STATS_MAX);
+    TAP_EQ(value(count, "reaper.domains"), 1);
+    TAP_EQ(value(count, "reaper.pages_left"), 0);
+    TAP_OK(value(count, "reaper.rate") > 0);
+    hv_foreign_unmap(foreign);
+    hv_mapper_destroy(mapper);
+    TAP_EQ(hv_domain_wait_change(machine.domain, HV_DOMAIN_STATE_DEAD, 10 * HV_NS_PER_S), 0);
+    count = hv_domain_get_stats(machine.domain, stats, STATS_MAX);
+    TAP_EQ(count, 3);
+    TAP_EQ(value(count, "page.zombie_refs"), 0);
+    TAP_EQ(value(count, "page.holder.count"), 0);
+    count = hv_core_get_stats(machine.core, stats, STATS_MAX);
+    TAP_EQ(value(count, "reaper.domains"), 0);
     machine_unmake(&machine);
 }
 
@@ -290,6 +359,7 @@ int main(int argc, char **argv)
     static const struct tap_case cases[] = {
         {"domain.stats.page", test_page},
         {"domain.stats.instructions", test_instructions},
+        {"domain.stats.pages", test_pages},
         {"domain.stats.worst-lock", test_worst_lock},
         {"domain.stats.all-locks", test_all_locks},
         {"domain.stats.little-room", test_little_room},
