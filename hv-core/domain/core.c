@@ -7,7 +7,10 @@
 
 #include "base/alloc.h"
 #include "domain/domain.h"
+#include "domain/stat-export.h"
 #include "mem/upkeep.h"
+
+#include <hv/stat-pages.h>
 
 /* More would take CPUs from machines that live. */
 #define REAPERS 2u
@@ -29,8 +32,11 @@ static unsigned most_workers(void)
 
 static int check_config(const struct hv_core_config *config)
 {
-    return config->workers > most_workers() || config->reapers > HV_REAPER_THREADS_MAX ||
-                   config->memory_bytes == 0 || config->memory_bytes % HV_EXTENT_SIZE
+    if (config->workers > most_workers() || config->reapers > HV_REAPER_THREADS_MAX ||
+        config->memory_bytes == 0 || config->memory_bytes % HV_EXTENT_SIZE) {
+        return -EINVAL;
+    }
+    return config->stat_period_ns != 0 && config->stat_period_ns < HV_STAT_EXPORT_PERIOD_MIN
                ? -EINVAL
                : 0;
 }
@@ -67,6 +73,9 @@ static int make_parts(struct hv_core *core, const struct hv_core_config *config)
         rc = hv_reaper_create(config->reapers ? config->reapers : reapers, &core->clock,
                               &core->reaper);
     }
+    if (rc == 0 && config->stat_period_ns) {
+        rc = hv_stat_export_create(core, config->stat_period_ns, &core->stat_export);
+    }
     return rc;
 }
 
@@ -102,6 +111,8 @@ void hv_core_destroy(struct hv_core *core)
     if (!core) {
         return;
     }
+    /* First: it holds a domain now and then. */
+    hv_stat_export_destroy(core->stat_export);
     hv_reaper_destroy(core->reaper);
     hv_sched_destroy(core->sched);
     hv_upkeep_destroy(core->upkeep);
@@ -109,4 +120,9 @@ void hv_core_destroy(struct hv_core *core)
     hv_directory_finish(&core->directory);
     hv_lock_owner_finish(&core->locks);
     hv_free(core);
+}
+
+int hv_core_stat_fd(const struct hv_core *core)
+{
+    return core->stat_export ? hv_stat_export_fd(core->stat_export) : -1;
 }

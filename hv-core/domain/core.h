@@ -11,6 +11,7 @@
 
 #include <hv/domain.h>
 
+struct hv_stat_export;
 struct hv_upkeep;
 
 struct hv_core {
@@ -22,4 +23,5 @@ struct hv_core {
     struct hv_sched *sched;
     struct hv_reaper *reaper;
     struct hv_directory directory;
+    struct hv_stat_export *stat_export; /* NULL: none was asked for */
 };

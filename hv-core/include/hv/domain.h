@@ -23,13 +23,16 @@ struct hv_core_config {
     uint64_t memory_bytes; /* arena, a multiple of 2 MiB, at least one */
     unsigned reapers; /* threads that take killed domains apart, at most 16; 0: 2, but no more than
                          workers */
+    uint64_t stat_period_ns; /* how often statistics go to shared pages (hv/stat-pages.h), at least
+                                10 ms; 0: there are none */
 };
 
 /**
- * Start a core: arena, workers, reapers.
+ * Start a core: arena, workers, reapers. It opens no file after this.
  *
  * Returns 0 and *core_out, owned by the caller until hv_core_destroy(); -EINVAL for more workers
- * than there may be, or for the size; -ENOMEM; -EAGAIN when the host starts no more threads.
+ * than there may be, for the size, or the period; -ENOMEM; -EAGAIN when the host starts no more
+ * threads, or opens no more files; -ENOTSUP when it cannot seal shared pages.
  */
 HV_MUST_CHECK int hv_core_create(const struct hv_core_config *config, struct hv_core **core_out);
 /** All domains are killed, and none is held; waits until they are gone. NULL is accepted. */

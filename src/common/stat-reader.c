@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The reader's side of hv/stat-pages.h, where the protocol stands. */
+#include "common/stat-reader.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "common/i18n.h"
+#include "common/lodge-error.h"
+
+/* A block is odd for microseconds, unless its writer has lost its CPU: that comes back in between. */
+#define TRIES 100
+
+struct LodgeStatReader {
+    gsize bytes;
+    const struct hv_stat_pages_header *header; /* mapped */
+    guint blocks, records;                     /* as the header said, and checked */
+};
+
+static gboolean refuse(GError **error, const char *why)
+{
+    g_set_error(error, LODGE_ERROR, LODGE_ERROR_INPUT, _("This is no file of statistics: %s"), why);
+    return FALSE;
+}
+
+/* One that can be cut short, or that others write, is none of a core's. */
+static gboolean check_file(int fd, gsize *bytes_out, GError **error)
+{
+    const int wanted = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE;
+    int seals = fcntl(fd, F_GET_SEALS);
+    struct stat status;
+
+    if (seals < 0 || (seals & wanted) != wanted) {
+        return refuse(error, _("it is not sealed as a core seals it"));
+    }
+    if (fstat(fd, &status) < 0 || status.st_size < (off_t)HV_STAT_PAGES_HEADER_BYTES) {
+        return refuse(error, _("it is too short"));
+    }
+    *bytes_out = (gsize)status.st_size;
+    return TRUE;
+}
+
+static gboolean check_header(LodgeStatReader *reader, GError **error)
+{
+    struct hv_stat_pages_header header;
+
+    memcpy(&header, reader->header, sizeof(header));
+    if (header.magic != HV_STAT_PAGES_MAGIC) {
+        return refuse(error, _("it begins otherwise"));
+    }
+    if (header.version != HV_STAT_PAGES_VERSION) {
+        g_set_error(error, LODGE_ERROR, LODGE_ERROR_INPUT,
+                    _("The statistics are of version %u; this program reads version %u. Use one of "
+                      "the core's own version"),
+                    header.version, HV_STAT_PAGES_VERSION);
+        return FALSE;
+    }
+    if (header.header_bytes != HV_STAT_PAGES_HEADER_BYTES ||
+        header.block_bytes != HV_STAT_PAGES_BLOCK_BYTES ||
+        header.record_bytes != sizeof(struct hv_stat_pages_record) ||
+        header.records != HV_STAT_PAGES_RECORDS ||
+        reader->bytes !=
+            HV_STAT_PAGES_HEADER_BYTES + (guint64)header.blocks * HV_STAT_PAGES_BLOCK_BYTES) {
+        return refuse(error, _("its sizes contradict each other"));
+    }
+    reader->blocks = header.blocks;
+    reader->records = header.records;
+    return TRUE;
+}
+
+LodgeStatReader *lodge_stat_reader_open(int fd, GError **error)
+{
+    g_autoptr(LodgeStatReader) reader = g_new0(LodgeStatReader, 1);
+    void *mapped;
+
+    if (!check_file(fd, &reader->bytes, error)) {
+        return NULL;
+    }
+    mapped = mmap(NULL, reader->bytes, PROT_READ, MAP_SHARED, fd, 0);
+    if (mapped == MAP_FAILED) {
+        g_set_error(error, LODGE_ERROR, LODGE_ERROR_FAILED, _("Cannot map the statistics: %s"),
+                    g_strerror(errno));
+        return NULL;
+    }
+    reader->header = mapped;
+    return check_header(reader, error) ? g_steal_pointer(&reader) : NULL;
+}
+
+void lodge_stat_reader_close(LodgeStatReader *reader)
+{
+    if (!reader) {
+        return;
+    }
+    if (reader->header) {
+        munmap((void *)(guintptr)reader->header, reader->bytes);
+    }
+    g_free(reader);
+}
+
+guint lodge_stat_reader_blocks(const LodgeStatReader *reader)
+{
+    return reader->blocks;
+}
+
+guint lodge_stat_reader_records(const LodgeStatReader *reader)
+{
+    return reader->records;
+}
+
+void lodge_stat_reader_round(const LodgeStatReader *reader, guint64 *rounds_out,
+                             guint64 *moment_ns_out, guint64 *left_out_out)
+{
+    /* Pairs with the release of the end of a round. */
+    *rounds_out = atomic_load_explicit(&reader->header->rounds, memory_order_acquire);
+    *moment_ns_out = atomic_load_explicit(&reader->header->moment_ns, memory_order_relaxed);
+    *left_out_out = atomic_load_explicit(&reader->header->left_out, memory_order_relaxed);
+}
+
+static guint64 load(const _Atomic uint64_t *word)
+{
+    /* Acquire each: pairs with the release of each word, so that a new one is seen only together
+     * with the number that says so. */
+    return atomic_load_explicit(word, memory_order_acquire);
+}
+
+static void copy_title(const struct hv_stat_pages_block *block, LodgeStatTitle *title)
+{
+    guint64 words[HV_STAT_PAGES_NAME_WORDS];
+
+    for (guint i = 0; i < HV_STAT_PAGES_NAME_WORDS; i++) {
+        words[i] = load(&block->name[i]);
+    }
+    memcpy(title->name, words, sizeof(title->name));
+    title->name[sizeof(title->name) - 1] = '\0';
+    title->kind = (enum hv_stat_pages_kind)load(&block->kind);
+    title->handle.v = load(&block->handle);
+    title->moment_ns = load(&block->moment_ns);
+    title->wanted = load(&block->wanted);
+}
+
+static void copy_record(const _Atomic uint64_t *from, struct hv_stat *stat)
+{
+    guint64 words[HV_STAT_PAGES_RECORD_WORDS];
+    struct hv_stat_pages_record record;
+
+    for (guint i = 0; i < HV_STAT_PAGES_RECORD_WORDS; i++) {
+        words[i] = load(&from[i]);
+    }
+    memcpy(&record, words, sizeof(record));
+    stat->is_text = record.is_text != 0;
+    stat->value = record.value;
+    memcpy(stat->name, record.name, sizeof(stat->name));
+    stat->name[sizeof(stat->name) - 1] = '\0';
+    memcpy(stat->text, record.text, sizeof(stat->text));
+    stat->text[sizeof(stat->text) - 1] = '\0';
+}
+
+/* One try: FALSE when what was copied may be torn. */
+static gboolean copy_block(const LodgeStatReader *reader, const struct hv_stat_pages_block *block,
+                           LodgeStatTitle *title, struct hv_stat *stats, guint *count_out)
+{
+    const _Atomic uint64_t *record = (const _Atomic uint64_t *)(const void *)(block + 1);
+    guint begun = atomic_load_explicit(&block->sequence, memory_order_acquire);
+    guint64 count;
+
+    if (begun & 1) {
+        return FALSE;
+    }
+    copy_title(block, title);
+    count = load(&block->count);
+    for (guint i = 0; i < MIN(count, reader->records); i++) {
+        copy_record(record + (gsize)i * HV_STAT_PAGES_RECORD_WORDS, &stats[i]);
+    }
+    *count_out = (guint)MIN(count, reader->records);
+    return atomic_load_explicit(&block->sequence, memory_order_relaxed) == begun;
+}
+
+static gboolean is_known(enum hv_stat_pages_kind kind)
+{
+    return kind == HV_STAT_PAGES_CORE || kind == HV_STAT_PAGES_LOCKS ||
+           kind == HV_STAT_PAGES_DOMAIN;
+}
+
+LodgeStatResult lodge_stat_reader_read(const LodgeStatReader *reader, guint block,
+                                       LodgeStatTitle *title, struct hv_stat *stats,
+                                       guint *count_out)
+{
+    const struct hv_stat_pages_block *from;
+
+    *count_out = 0;
+    g_return_val_if_fail(block < reader->blocks, LODGE_STAT_EMPTY);
+    from = (const void *)((const char *)reader->header + HV_STAT_PAGES_HEADER_BYTES +
+                          (gsize)block * HV_STAT_PAGES_BLOCK_BYTES);
+    for (guint i = 0; i < TRIES; i++) {
+        if (copy_block(reader, from, title, stats, count_out)) {
+            if (is_known(title->kind)) {
+                return LODGE_STAT_READ;
+            }
+            *count_out = 0;
+            return LODGE_STAT_EMPTY;
+        }
+        sched_yield();
+    }
+    *count_out = 0;
+    return LODGE_STAT_BUSY;
+}
