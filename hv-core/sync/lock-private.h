@@ -121,8 +121,12 @@ static inline bool hv_lock_sample_due(void)
     return HV_CONFIG_LOCK_PROFILE && HV_UNLIKELY(--hv_lock_sampler.countdown == 0);
 }
 
-/** The taking is done, and had begun at @before; 0 if there was a wait. */
-void hv_lock_sample_begin(const struct hv_lock_side *side, uint64_t before);
+/**
+ * The taking is done, and had begun at @before; 0 if there was a wait. Its spans are kept, unless its
+ * class is sampled more rarely than a thread looks up.
+ */
+void hv_lock_sample_begin(const struct hv_lock_head *head, const struct hv_lock_side *side,
+                          uint64_t before);
 
 /** True when there are spans to book at the end of this holding. */
 static inline bool hv_lock_sampled(const struct hv_lock_side *side)

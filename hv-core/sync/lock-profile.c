@@ -8,6 +8,7 @@
  */
 #include "sync/lock-profile.h"
 
+#include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -26,6 +27,9 @@ static struct {
     /* Atomic: set once each, from the front; the last stands for all that found no room. */
     _Atomic(const char *) names[HV_LOCK_CLASSES];
     _Atomic uint32_t prepared;
+    /* Atomic: one taking in so many, 0 for HV_LOCK_SAMPLING; and the least of these. */
+    _Atomic uint32_t sampling[HV_LOCK_CLASSES];
+    _Atomic uint32_t least_sampling;
     /* Atomic: bit for each detail that belongs to a side. */
     _Atomic uint64_t used[HV_LOCK_DETAILS / 64];
     HV_ALIGNED(HV_PAGE_SIZE) struct stripe stripes[HV_LOCK_STRIPES];
@@ -72,6 +76,74 @@ unsigned hv_lock_class_find(const char *name)
         }
     }
     return HV_LOCK_CLASSES - 1;
+}
+
+/* ---- sampling ---- */
+
+#define SAMPLING_NEVER UINT32_MAX
+
+static uint32_t sampling_of(unsigned class_index)
+{
+    uint32_t every = hv_load_seq(&profile.sampling[class_index]);
+
+    return every ? every : HV_LOCK_SAMPLING;
+}
+
+/* Whoever has set a number stores the least of all, and looks again: the last store is right. */
+static void settle_sampling(void)
+{
+    uint32_t stored = 0;
+
+    for (;;) {
+        uint32_t least = HV_LOCK_SAMPLING;
+
+        for (unsigned i = 0; i < HV_LOCK_CLASSES; i++) {
+            uint32_t every = sampling_of(i);
+
+            least = every < least ? every : least;
+        }
+        if (least == stored) {
+            return;
+        }
+        hv_store_seq(&profile.least_sampling, least);
+        stored = least;
+    }
+}
+
+int hv_lock_set_sampling(const char *name, uint32_t one_in)
+{
+    if (one_in > HV_LOCK_SAMPLING_MAX) {
+        return -EINVAL;
+    }
+    for (unsigned i = 0; i < HV_LOCK_CLASSES; i++) {
+        const char *there = hv_load_seq(&profile.names[i]);
+
+        if (there && strcmp(there, name) == 0) {
+            hv_store_seq(&profile.sampling[i], one_in ? one_in : SAMPLING_NEVER);
+            settle_sampling();
+            return 0;
+        }
+    }
+    return -ENOENT;
+}
+
+/* Below @limit. By a linear congruence, whose upper bits are good enough for that. */
+static uint32_t random_below(struct hv_lock_sampler *sampler, uint32_t limit)
+{
+    sampler->random = sampler->random * UINT32_C(1664525) + UINT32_C(1013904223);
+    return (uint32_t)((uint64_t)sampler->random * limit >> 32);
+}
+
+/* One taking in @every looks up: is this one of its class's? */
+static bool is_chosen(struct hv_lock_sampler *sampler, const struct hv_lock_head *head,
+                      uint32_t every)
+{
+    uint32_t wanted = sampling_of(head->class_index);
+
+    if (wanted == SAMPLING_NEVER) {
+        return false;
+    }
+    return wanted <= every || random_below(sampler, wanted) < every;
 }
 
 void hv_lock_class_sum(const struct hv_lock_head *head, const struct hv_lock_side *side,
@@ -227,15 +299,19 @@ void hv_lock_note_wait(const struct hv_lock_head *head, struct hv_lock_side *sid
     }
 }
 
-void hv_lock_sample_begin(const struct hv_lock_side *side, uint64_t before)
+void hv_lock_sample_begin(const struct hv_lock_head *head, const struct hv_lock_side *side,
+                          uint64_t before)
 {
     struct hv_lock_sampler *sampler = &hv_lock_sampler;
+    uint32_t every = hv_load_relaxed(&profile.least_sampling);
     uint64_t now = hv_cycles_now();
 
-    /* Not each 64th: that would see the same one of a pair of locks for ever. 32 to 95, by a linear
-     * congruence whose upper bits are good enough for that. */
-    sampler->random = sampler->random * UINT32_C(1664525) + UINT32_C(1013904223);
-    sampler->countdown = HV_LOCK_SAMPLING / 2 + (sampler->random >> 26);
+    every = every ? every : HV_LOCK_SAMPLING;
+    /* Not each 64th: that would see the same one of a pair of locks for ever. 1 to 127. */
+    sampler->countdown = 1 + random_below(sampler, 2 * every - 1);
+    if (!is_chosen(sampler, head, every)) {
+        return;
+    }
     if (!sampler->side) {
         sampler->side = side;
         sampler->waited = false;

@@ -5,7 +5,8 @@
  *   counters   always on, plain stores of the holder
  *   wait       the slow path is always timed: it costs microseconds anyway
  *   hold, acquire
- *              one taking in 64 of each thread, by the time-stamp counter
+ *              one taking in 64 of each thread, by the time-stamp counter; or as often as somebody
+ *              wants of a class
  *
  * What was sampled or waited is booked after the lock was dropped, so that no holding becomes longer
  * by it: samples in the histogram of the lock's class, of which threads share HV_LOCK_STRIPES sets
@@ -22,19 +23,29 @@
 #include "sync/lock-head.h"
 
 /* Sets of histograms for classes. */
-#define HV_LOCK_STRIPES  8
+#define HV_LOCK_STRIPES      8
 /* Names of locks there are room for; the rest is "other" together. */
-#define HV_LOCK_CLASSES  48
+#define HV_LOCK_CLASSES      48
 /* Sides of locks that can have histograms of their own at one time. */
-#define HV_LOCK_DETAILS  256
-/* One taking in so many is sampled, on average. */
-#define HV_LOCK_SAMPLING 64u
+#define HV_LOCK_DETAILS      256
+/* One taking in so many is sampled, on average, unless another number was set for its class. */
+#define HV_LOCK_SAMPLING     64u
+#define HV_LOCK_SAMPLING_MAX 1000000u
 
 /**
  * Say on whose behalf this thread runs: what it waits for locks of @owner is booked on @vcpu, below
  * HV_MAX_VCPUS. NULL: on nobody's.
  */
 void hv_lock_set_waiter(const struct hv_lock_owner *owner, unsigned vcpu);
+
+/**
+ * Sample one taking in @one_in of the locks of a class, on average: 1 each, 0 none. Threads look up
+ * as often as the class wants that wants it most, which all takings then pay for.
+ *
+ * Returns 0; -EINVAL beyond HV_LOCK_SAMPLING_MAX; -ENOENT when no lock of that name was ever made.
+ * Context: any thread, any lock.
+ */
+HV_MUST_CHECK int hv_lock_set_sampling(const char *name, uint32_t one_in);
 
 /** How often the side was taken. Of readers, who count in the lock's word, too. */
 uint64_t hv_lock_side_acquired(const struct hv_lock_side *side);

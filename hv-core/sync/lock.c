@@ -172,7 +172,7 @@ static HV_COLD void take_sampled(struct hv_lock *lock)
         hv_lock_take_slow(lock);
         before = 0;
     }
-    hv_lock_sample_begin(&lock->head.side, before);
+    hv_lock_sample_begin(&lock->head, &lock->head.side, before);
 }
 
 static inline void take_unchecked(struct hv_lock *lock)

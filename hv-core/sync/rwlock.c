@@ -180,7 +180,7 @@ static HV_COLD void read_sampled(struct hv_rwlock *lock)
         read_slow(lock);
         before = 0;
     }
-    hv_lock_sample_begin(&lock->readers, before);
+    hv_lock_sample_begin(&lock->writers.head, &lock->readers, before);
 }
 
 HV_NO_TSA void hv_rwlock_take_read(struct hv_rwlock *lock)
@@ -305,7 +305,7 @@ static HV_COLD void write_sampled(struct hv_rwlock *lock)
     uint64_t before = hv_cycles_now();
     bool free = write_unchecked(lock);
 
-    hv_lock_sample_begin(&lock->writers.head.side, free ? before : 0);
+    hv_lock_sample_begin(&lock->writers.head, &lock->writers.head.side, free ? before : 0);
 }
 
 HV_NO_TSA void hv_rwlock_take_write(struct hv_rwlock *lock)

@@ -2,6 +2,7 @@
 /* sync/lock-profile: what is sampled, what a contended lock gets, and how that is given back. */
 #include "sync/lock-profile.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -42,7 +43,7 @@ static void test_sampled(void)
     hv_lock_init(&lock, HV_RANK_HEAP, "test.sampled", 0);
     take_often(&lock, times);
     holds = sampled(&lock, HV_LOCK_SPAN_HOLD);
-    /* Each 32nd to 95th, and about each 64th. */
+    /* About each 64th. */
     TAP_OK(holds >= times / 80 && holds <= times / 50);
     TAP_OK(sum.max_ns > 0);
     TAP_EQ(sampled(&lock, HV_LOCK_SPAN_ACQUIRE), holds);
@@ -88,6 +89,46 @@ static void test_pair(void)
     TAP_OK(sampled(&second, HV_LOCK_SPAN_HOLD) > 16);
     hv_lock_finish(&lock);
     hv_lock_finish(&second);
+}
+
+/* A class as often as it is wanted, and the others as ever. */
+static void test_sampling(void)
+{
+    const unsigned times = 64000;
+    struct hv_lock other;
+    uint64_t before, between;
+
+    hv_lock_init(&lock, HV_RANK_HEAP, "test.wanted", 0);
+    hv_lock_init(&other, HV_RANK_HEAP, "test.unwanted", 0);
+    TAP_EQ(hv_lock_set_sampling("test.nobody", 1), (uint64_t)-ENOENT);
+    TAP_EQ(hv_lock_set_sampling("test.wanted", HV_LOCK_SAMPLING_MAX + 1), (uint64_t)-EINVAL);
+    TAP_EQ(hv_lock_set_sampling("test.wanted", 1), 0);
+    /* Until the thread looks up next. */
+    take_often(&lock, 2 * HV_LOCK_SAMPLING);
+    before = sampled(&lock, HV_LOCK_SPAN_HOLD);
+    take_often(&lock, 1000);
+    TAP_EQ(sampled(&lock, HV_LOCK_SPAN_HOLD), before + 1000);
+    take_often(&other, times);
+    between = sampled(&other, HV_LOCK_SPAN_HOLD);
+    TAP_OK(between >= times / 80 && between <= times / 50);
+    TAP_EQ(hv_lock_set_sampling("test.wanted", 10), 0);
+    before = sampled(&lock, HV_LOCK_SPAN_HOLD);
+    take_often(&lock, times);
+    between = sampled(&lock, HV_LOCK_SPAN_HOLD) - before;
+    TAP_OK(between >= times / 12 && between <= times / 8);
+    TAP_EQ(hv_lock_set_sampling("test.wanted", 640), 0);
+    before = sampled(&lock, HV_LOCK_SPAN_HOLD);
+    take_often(&lock, times);
+    between = sampled(&lock, HV_LOCK_SPAN_HOLD) - before;
+    TAP_OK(between >= times / 1000 && between <= times / 400);
+    TAP_EQ(hv_lock_set_sampling("test.wanted", 0), 0);
+    before = sampled(&lock, HV_LOCK_SPAN_HOLD);
+    take_often(&lock, times);
+    TAP_EQ(sampled(&lock, HV_LOCK_SPAN_HOLD), before);
+    TAP_EQ(hv_lock_counters(&lock)->acquired, 3 * times + 2 * HV_LOCK_SAMPLING + 1000);
+    TAP_EQ(hv_lock_set_sampling("test.wanted", HV_LOCK_SAMPLING), 0);
+    hv_lock_finish(&lock);
+    hv_lock_finish(&other);
 }
 
 static struct {
@@ -210,6 +251,7 @@ int main(int argc, char **argv)
         {"sync.lock-profile.sampled", test_sampled},
         {"sync.lock-profile.classes", test_classes},
         {"sync.lock-profile.pair", test_pair},
+        {"sync.lock-profile.sampling", test_sampling},
         {"sync.lock-profile.pool", test_pool},
         {"sync.lock-profile.too-many-classes", test_too_many_classes},
     };
@@ -217,6 +259,7 @@ int main(int argc, char **argv)
         {"sync.lock-profile.sampled", test_sampled},
         {"sync.lock-profile.classes", test_classes},
         {"sync.lock-profile.pair", test_pair},
+        {"sync.lock-profile.sampling", test_sampling},
         {"sync.lock-profile.contended", test_contended},
         {"sync.lock-profile.stranger", test_stranger},
         {"sync.lock-profile.pool", test_pool},
