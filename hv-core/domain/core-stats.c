@@ -2,8 +2,15 @@
 /* The core's own statistics: memory, reapers, workers, and the locks of all. Names are of docs/stats.md. */
 #include "domain/core.h"
 
+#include <string.h>
+
 #include "mem/heap.h"
 #include "stat/lock-table.h"
+#include "sync/lock-profile.h"
+
+#include <hv/lock-stats.h>
+
+HV_STATIC_ASSERT(HV_LOCK_HISTOGRAM_BUCKETS == HV_HISTOGRAM_BUCKETS, "they are copied whole");
 
 static void add_heap(struct hv_stat_list *list, const struct hv_heap *heap)
 {
@@ -65,28 +72,87 @@ size_t hv_core_get_stats(struct hv_core *core, struct hv_stat *stats, size_t max
     return list.count;
 }
 
-struct lock_list {
+struct lock_walk {
     struct hv_stat_list stats;
     size_t rows;
+    struct hv_lock_lists *lists;
 };
+
+static void copy_histogram(struct hv_lock_histogram *to, const struct hv_histogram *from)
+{
+    to->total_ns = hv_load_relaxed(&from->total_ns);
+    to->max_ns = hv_load_relaxed(&from->max_ns);
+    to->buckets = 0;
+    for (uint32_t i = 0; i < HV_HISTOGRAM_BUCKETS; i++) {
+        to->counts[i] = hv_load_relaxed(&from->counts[i]);
+        to->buckets = to->counts[i] > 0 ? i + 1 : to->buckets;
+    }
+}
+
+static void add_histograms(struct lock_walk *walk, const struct hv_lock_row *row)
+{
+    static const enum hv_lock_histogram_span names[HV_LOCK_SPANS] = {
+        [HV_LOCK_SPAN_WAIT] = HV_LOCK_HISTOGRAM_WAIT,
+        [HV_LOCK_SPAN_HOLD] = HV_LOCK_HISTOGRAM_HOLD,
+        [HV_LOCK_SPAN_ACQUIRE] = HV_LOCK_HISTOGRAM_ACQUIRE,
+    };
+    struct hv_lock_lists *lists = walk->lists;
+    struct hv_histogram sum;
+
+    for (unsigned span = 0; span < HV_LOCK_SPANS; span++) {
+        memset(&sum, 0, sizeof(sum));
+        hv_lock_row_sum(row, span, &sum);
+        if (hv_histogram_count(&sum) > 0 && lists->histogram_count++ < lists->histogram_max) {
+            struct hv_lock_histogram *to = &lists->histograms[lists->histogram_count - 1];
+
+            to->row = walk->rows;
+            to->span = names[span];
+            copy_histogram(to, &sum);
+        }
+    }
+}
 
 static void add_lock(void *context, const struct hv_lock_row *row)
 {
-    struct lock_list *list = context;
+    struct lock_walk *walk = context;
 
-    hv_lock_row_add(&list->stats, list->rows, row, 0);
-    hv_stat_add_text(&list->stats, row->owner, "lock.%zu.domain", list->rows);
-    list->rows++;
+    hv_lock_row_add(&walk->stats, walk->rows, row, 0);
+    hv_stat_add_text(&walk->stats, row->owner, "lock.%zu.domain", walk->rows);
+    if (walk->lists) {
+        add_histograms(walk, row);
+    }
+    walk->rows++;
+}
+
+static size_t walk_locks(struct hv_stat *stats, size_t max, struct hv_lock_lists *lists)
+{
+    /* The count is known last, and stands first: room for it is kept. */
+    struct lock_walk walk = {
+        .stats = {.stats = stats, .max = stats ? max : 0, .count = 1},
+        .lists = lists,
+    };
+    struct hv_stat_list count = {.stats = stats, .max = stats && max > 0 ? 1 : 0};
+
+    hv_lock_table_each(NULL, add_lock, &walk);
+    hv_stat_add(&count, walk.rows, "lock.count");
+    return walk.stats.count;
 }
 
 size_t hv_core_get_lock_stats(struct hv_core *core, struct hv_stat *stats, size_t max)
 {
-    /* The count is known last, and stands first: room for it is kept. */
-    struct lock_list list = {.stats = {.stats = stats, .max = stats ? max : 0, .count = 1}};
-    struct hv_stat_list count = {.stats = stats, .max = stats && max > 0 ? 1 : 0};
-
     (void)core;
-    hv_lock_table_each(NULL, add_lock, &list);
-    hv_stat_add(&count, list.rows, "lock.count");
-    return list.stats.count;
+    return walk_locks(stats, max, NULL);
+}
+
+void hv_core_get_lock_lists(struct hv_core *core, struct hv_lock_lists *lists)
+{
+    (void)core;
+    lists->histogram_count = 0;
+    lists->stat_count = walk_locks(lists->stats, lists->stat_max, lists);
+}
+
+int hv_core_set_lock_sampling(struct hv_core *core, const char *class_name, uint32_t one_in)
+{
+    (void)core;
+    return hv_lock_set_sampling(class_name, one_in);
 }

@@ -170,9 +170,23 @@ void hv_lock_table_each(const struct hv_lock_mark *mark,
     hv_lock_walk_begin(&walk);
     while (hv_lock_cursor_next(&cursor)) {
         read_row(&classes, mark, &cursor, &row);
+        row.head = cursor.head;
+        row.side = cursor.side;
         visit(context, &row);
     }
     hv_lock_walk_end(&walk);
+}
+
+void hv_lock_row_sum(const struct hv_lock_row *row, enum hv_lock_span span,
+                     struct hv_histogram *sum)
+{
+    const struct hv_lock_detail *detail = hv_load_acquire(&row->side->detail);
+
+    if (detail) {
+        hv_histogram_merge(sum, &detail->span[span]);
+    } else if (span != HV_LOCK_SPAN_WAIT) {
+        hv_lock_class_sum(row->head, row->side, span, sum);
+    }
 }
 
 /* ---- names ---- */

@@ -35,6 +35,9 @@ struct hv_lock_row {
     uint64_t acquired, contended, try_failed, parked, waiters_max, wait_ns;
     struct hv_lock_quantiles span[HV_LOCK_SPANS];
     uint64_t vcpu_wait_ns[HV_MAX_VCPUS];
+    /* Whose row it is, while hv_lock_table_each() visits it; else NULL. */
+    const struct hv_lock_head *head;
+    const struct hv_lock_side *side;
 };
 
 /**
@@ -56,6 +59,13 @@ size_t hv_lock_table_worst(const struct hv_lock_owner *owner, const struct hv_lo
  */
 void hv_lock_table_each(const struct hv_lock_mark *mark,
                         void (*visit)(void *context, const struct hv_lock_row *row), void *context);
+
+/**
+ * Add the spans of which row->span[@span] are the quantiles, from the lock's beginning, to @sum. In a
+ * visit only.
+ */
+void hv_lock_row_sum(const struct hv_lock_row *row, enum hv_lock_span span,
+                     struct hv_histogram *sum);
 
 /** Keep what has been counted until now, of all locks. -ENOMEM. */
 HV_MUST_CHECK int hv_lock_mark_create(struct hv_lock_mark **mark_out);

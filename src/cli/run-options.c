@@ -11,15 +11,16 @@
 #include <string.h>
 #include <unistd.h>
 
-#define VCPUS_MAX     8
-#define TIMEOUT_MAX_S 4e6 /* what a main loop's timer holds in ms */
-#define MEMORY_MIN    (2 * HV_MIB)
-#define DEFAULT_BYTES (512 * HV_MIB)
+#define VCPUS_MAX         8
+#define LOCK_SAMPLING_MAX 1000000u
+#define TIMEOUT_MAX_S     4e6 /* what a main loop's timer holds in ms */
+#define MEMORY_MIN        (2 * HV_MIB)
+#define DEFAULT_BYTES     (512 * HV_MIB)
 
 /* What stands on the command line, before it is checked. */
 typedef struct {
     char *kernel, *initrd, *append, *memory, *vcpus, *workers, *engine, *serial, *timeout,
-        *on_reboot, *stats, *debug;
+        *on_reboot, *stats, *lock_sampling, *debug;
     gboolean testdev;
 } Given;
 
@@ -36,6 +37,7 @@ static void given_clear(Given *given)
     g_free(given->timeout);
     g_free(given->on_reboot);
     g_free(given->stats);
+    g_free(given->lock_sampling);
     g_free(given->debug);
 }
 
@@ -157,20 +159,63 @@ static gboolean take_on_reboot(LodgeRunOptions *options, const char *text, GErro
 
 static gboolean take_stats(LodgeRunOptions *options, const char *text, GError **error)
 {
+    static const struct {
+        const char *name;
+        LodgeStats stats;
+    } known[] = {
+        {"json", LODGE_STATS_JSON},
+        {"locks", LODGE_STATS_LOCKS},
+        {"locks-json", LODGE_STATS_LOCKS_JSON},
+    };
     gsize length = text ? strcspn(text, ":") : 0;
 
     if (!text) {
         return TRUE;
     }
-    if (strncmp(text, "json", MAX(length, 4)) == 0) {
-        options->stats = LODGE_STATS_JSON;
-    } else if (strncmp(text, "locks", MAX(length, 5)) == 0) {
-        options->stats = LODGE_STATS_LOCKS;
+    for (guint i = 0; i < G_N_ELEMENTS(known); i++) {
+        if (strlen(known[i].name) == length && strncmp(text, known[i].name, length) == 0) {
+            options->stats = known[i].stats;
+        }
     }
     if (options->stats == LODGE_STATS_NONE || (text[length] == ':' && text[length + 1] == '\0')) {
-        return refuse(error, _("--stats %s: expected json, json:FILE, locks or locks:FILE"), text);
+        return refuse(
+            error, _("--stats %s: expected json, locks or locks-json, or one with :FILE after it"),
+            text);
     }
     options->stats_path = text[length] ? g_strdup(text + length + 1) : NULL;
+    return TRUE;
+}
+
+static void lock_sampling_clear(gpointer data)
+{
+    g_free(((LodgeLockSampling *)data)->class_name);
+}
+
+static gboolean take_lock_sampling(LodgeRunOptions *options, const char *text, GError **error)
+{
+    g_auto(GStrv) parts = text ? g_strsplit(text, ",", -1) : NULL;
+
+    if (!text) {
+        return TRUE;
+    }
+    options->lock_sampling = g_array_new(FALSE, FALSE, sizeof(LodgeLockSampling));
+    g_array_set_clear_func(options->lock_sampling, lock_sampling_clear);
+    for (guint i = 0; i == 0 || parts[i]; i++) {
+        const char *equals = parts[i] ? strchr(parts[i], '=') : NULL;
+        LodgeLockSampling one;
+        guint64 number;
+
+        if (!equals || equals == parts[i] ||
+            !g_ascii_string_to_unsigned(equals + 1, 10, 0, LOCK_SAMPLING_MAX, &number, NULL)) {
+            return refuse(
+                error,
+                _("--lock-sampling %s: expected CLASS=N, more with commas between; N from "
+                  "1, each taking, to %u, one in so many, or 0, none"),
+                text, LOCK_SAMPLING_MAX);
+        }
+        one = (LodgeLockSampling){g_strndup(parts[i], (gsize)(equals - parts[i])), (guint)number};
+        g_array_append_val(options->lock_sampling, one);
+    }
     return TRUE;
 }
 
@@ -220,7 +265,9 @@ static gboolean check(LodgeRunOptions *options, Given *given, GError **error)
            take_serial(options, given->serial, error) &&
            take_timeout(options, given->timeout, error) &&
            take_on_reboot(options, given->on_reboot, error) &&
-           take_stats(options, given->stats, error) && take_debug(options, given->debug, error);
+           take_stats(options, given->stats, error) &&
+           take_lock_sampling(options, given->lock_sampling, error) &&
+           take_debug(options, given->debug, error);
 }
 
 static GOptionContext *make_context(Given *given)
@@ -251,7 +298,9 @@ static GOptionContext *make_context(Given *given)
          N_("add the test devices of kvm-unit-tests"), NULL},
         {"stats", 0, 0, G_OPTION_ARG_FILENAME, &given->stats,
          N_("print all statistics, or a table of all locks, at exit, on stderr or into a file"),
-         N_("json|locks[:FILE]")},
+         N_("json|locks|locks-json[:FILE]")},
+        {"lock-sampling", 0, 0, G_OPTION_ARG_FILENAME, &given->lock_sampling,
+         N_("time one taking in N of the locks of a class (default 64)"), N_("CLASS=N[,CLASS=N]")},
         {"debug", 0, 0, G_OPTION_ARG_FILENAME, &given->debug,
          N_("debugging: force-io-exit, trace-blocks, or both"), N_("WHAT[,WHAT]")},
         {NULL},
@@ -294,4 +343,5 @@ void lodge_run_options_clear(LodgeRunOptions *options)
     g_clear_pointer(&options->engine, g_free);
     g_clear_pointer(&options->serial_path, g_free);
     g_clear_pointer(&options->stats_path, g_free);
+    g_clear_pointer(&options->lock_sampling, g_array_unref);
 }

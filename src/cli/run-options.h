@@ -12,9 +12,16 @@ typedef enum {
 
 typedef enum {
     LODGE_STATS_NONE,
-    LODGE_STATS_JSON,  /* the machine's and the core's, names and values */
-    LODGE_STATS_LOCKS, /* a table of all locks */
+    LODGE_STATS_JSON,       /* the machine's and the core's, names and values */
+    LODGE_STATS_LOCKS,      /* a table of all locks */
+    LODGE_STATS_LOCKS_JSON, /* all that is known of them */
 } LodgeStats;
+
+/* How often locks of a class are sampled: one taking in so many, 0 none. */
+typedef struct {
+    char *class_name;
+    guint one_in;
+} LodgeLockSampling;
 
 typedef struct {
     char *kernel, *initrd, *append, *engine;
@@ -27,7 +34,8 @@ typedef struct {
     gboolean testdev;
     guint debug_flags; /* of enum hv_domain_flag */
     LodgeStats stats;
-    char *stats_path; /* NULL: stderr */
+    char *stats_path;      /* NULL: stderr */
+    GArray *lock_sampling; /* of LodgeLockSampling; NULL: as it is */
 } LodgeRunOptions;
 
 /**

@@ -19,6 +19,7 @@
 #include "common/thread.h"
 
 #include <hv/domain.h>
+#include <hv/lock-stats.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -241,6 +242,25 @@ static gboolean create_machine(Run *run, GError **error)
     return TRUE;
 }
 
+/* When all locks are made, so that their classes are known. */
+static gboolean set_lock_sampling(const Run *run, GError **error)
+{
+    const GArray *wanted = run->options.lock_sampling;
+
+    for (guint i = 0; wanted && i < wanted->len; i++) {
+        const LodgeLockSampling *one = &g_array_index(wanted, LodgeLockSampling, i);
+
+        if (hv_core_set_lock_sampling(run->core, one->class_name, one->one_in) < 0) {
+            g_set_error(
+                error, LODGE_ERROR, LODGE_ERROR_INPUT,
+                _("--lock-sampling %s=%u: no lock is of that class; --stats locks shows them"),
+                one->class_name, one->one_in);
+            return FALSE;
+        }
+    }
+    return TRUE;
+}
+
 static gboolean start_machine(Run *run, GError **error)
 {
     int rc;
@@ -347,6 +367,21 @@ static gboolean write_file(const char *path, const char *text)
     return file && fclose(file) == 0 && written;
 }
 
+static char *stats_text(const Run *run)
+{
+    switch (run->options.stats) {
+    case LODGE_STATS_JSON:
+        return lodge_stats_to_json(run->core, run->domain);
+    case LODGE_STATS_LOCKS:
+        return lodge_stats_to_lock_table(run->core);
+    case LODGE_STATS_LOCKS_JSON:
+        return lodge_lock_stats_to_json(run->core);
+    case LODGE_STATS_NONE:
+        break;
+    }
+    return g_strdup("");
+}
+
 static void print_stats(Run *run)
 {
     g_autofree char *text = NULL;
@@ -355,8 +390,7 @@ static void print_stats(Run *run)
         return;
     }
     let_signals_end_us(run);
-    text = run->options.stats == LODGE_STATS_JSON ? lodge_stats_to_json(run->core, run->domain)
-                                                  : lodge_stats_to_lock_table(run->core);
+    text = stats_text(run);
     if (!run->options.stats_path) {
         g_printerr("%s\n", text);
     } else if (!write_file(run->options.stats_path, text)) {
@@ -424,8 +458,8 @@ int lodge_verb_run(int argc, char **argv)
          * a thread for them, and ends the process when there is none. */
         add_sources(&run);
         if (check_stats_path(&run, &error) && open_console(&run, &error) &&
-            create_machine(&run, &error) && truncate_serial(&run, &error) &&
-            run_until_end(&run, &error)) {
+            create_machine(&run, &error) && set_lock_sampling(&run, &error) &&
+            truncate_serial(&run, &error) && run_until_end(&run, &error)) {
             print_stats(&run);
         }
     }

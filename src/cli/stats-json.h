@@ -8,3 +8,6 @@
 
 /** All statistics of the domain, and those of the core without its locks. Free with g_free(). */
 char *lodge_stats_to_json(struct hv_core *core, struct hv_domain *domain);
+
+/** All locks of all machines and of the core, with whole distributions. Free with g_free(). */
+char *lodge_lock_stats_to_json(struct hv_core *core);

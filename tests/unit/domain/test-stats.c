@@ -10,6 +10,7 @@
 #include "mem/foreign.h"
 
 #include <errno.h>
+#include <hv/lock-stats.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -334,6 +335,69 @@ static void test_all_locks(void)
     machine_unmake(&machine);
 }
 
+/* What a histogram's counts say, as its bytes travel. */
+static uint64_t spans_in(const struct hv_lock_histogram *histogram)
+{
+    uint64_t spans = 0;
+
+    for (uint32_t i = 0; i < histogram->buckets; i++) {
+        spans += histogram->counts[i];
+    }
+    return spans;
+}
+
+/* Distributions with the list: of the lock that was waited for its own, with each wait in it. */
+static void test_histograms(void)
+{
+    static struct hv_lock_histogram histograms[512];
+    struct hv_lock_lists lists = {.stats = stats,
+                                  .stat_max = STATS_MAX,
+                                  .histograms = histograms,
+                                  .histogram_max = HV_ARRAY_LEN(histograms)};
+    struct threads threads;
+    struct machine machine;
+    unsigned waits = 0;
+
+    TAP_OK(machine_make(&machine, 1));
+    TAP_EQ(hv_core_set_lock_sampling(machine.core, "no.such", 1), (uint64_t)-ENOENT);
+    TAP_EQ(hv_core_set_lock_sampling(machine.core, "domain.lifecycle", 1), 0);
+    hv_lock_take(&machine.domain->lifecycle);
+    threads_start(&threads, 1, take_lifecycle, &machine);
+    TAP_AWAIT(hv_load_seq(&machine.domain->lifecycle.waiters) == 1);
+    hv_lock_drop(&machine.domain->lifecycle);
+    threads_join(&threads);
+    hv_core_get_lock_lists(machine.core, &lists);
+    TAP_EQ(lists.stat_count % value(lists.stat_count, "lock.count"), 1);
+    TAP_OK(lists.histogram_count > 0 && lists.histogram_count <= HV_ARRAY_LEN(histograms));
+    for (size_t i = 0; i < lists.histogram_count; i++) {
+        const struct hv_lock_histogram *one = &histograms[i];
+        char name[40];
+
+        TAP_OK(one->row < value(lists.stat_count, "lock.count"));
+        TAP_OK(one->buckets > 0 && one->buckets <= HV_LOCK_HISTOGRAM_BUCKETS);
+        TAP_OK(one->counts[one->buckets - 1] > 0);
+        snprintf(name, sizeof(name), "lock.%zu.class", one->row);
+        if (one->span != HV_LOCK_HISTOGRAM_WAIT ||
+            strcmp(text(lists.stat_count, name), "domain.lifecycle") != 0) {
+            continue;
+        }
+        waits++;
+        TAP_EQ(spans_in(one), 1);
+        snprintf(name, sizeof(name), "lock.%zu.wait.total", one->row);
+        TAP_EQ(one->total_ns, value(lists.stat_count, name));
+        TAP_EQ(one->max_ns, one->total_ns);
+    }
+    TAP_EQ(waits, 1);
+    /* Room for one: the number is that of all. */
+    lists.histogram_max = 1;
+    memset(&histograms[1], 0x5a, sizeof(histograms[1]));
+    hv_core_get_lock_lists(machine.core, &lists);
+    TAP_OK(lists.histogram_count > 1);
+    TAP_EQ(((const char *)&histograms[1])[0], 0x5a);
+    TAP_EQ(hv_core_set_lock_sampling(machine.core, "domain.lifecycle", 64), 0);
+    machine_unmake(&machine);
+}
+
 /* Too little room is no harm: what fits is there, and the number is that of all. */
 static void test_little_room(void)
 {
@@ -362,6 +426,7 @@ int main(int argc, char **argv)
         {"domain.stats.pages", test_pages},
         {"domain.stats.worst-lock", test_worst_lock},
         {"domain.stats.all-locks", test_all_locks},
+        {"domain.stats.histograms", test_histograms},
         {"domain.stats.little-room", test_little_room},
     };
 
