@@ -5,7 +5,7 @@
 #include "domain/core.h"
 #include "stat/lock-table.h"
 
-/* A machine's own locks that are told of: those that were waited for longest (decisions D18). */
+/* A machine's own locks that are told of: those that cost most (decisions D18). */
 #define WORST_LOCKS 10
 
 /* libvirt's virDomainState, for state.state. */

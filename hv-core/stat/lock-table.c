@@ -38,8 +38,10 @@ static struct hv_lock_quantiles quantiles_since(const struct hv_histogram *histo
     return quantiles(&since);
 }
 
-static void read_class(struct classes *classes, const struct hv_lock_mark *mark,
-                       const struct hv_lock_cursor *at, struct hv_lock_row *row)
+/* What the side's class says. */
+static const struct hv_lock_quantiles *class_quantiles(struct classes *classes,
+                                                       const struct hv_lock_mark *mark,
+                                                       const struct hv_lock_cursor *at)
 {
     bool readers = at->side->kind == HV_LOCK_KIND_READ;
     struct hv_histogram sum;
@@ -53,7 +55,43 @@ static void read_class(struct classes *classes, const struct hv_lock_mark *mark,
         }
         classes->side[at->head->class_index][readers].known = true;
     }
-    memcpy(row->span, classes->side[at->head->class_index][readers].span, sizeof(row->span));
+    return classes->side[at->head->class_index][readers].span;
+}
+
+/* What a taking costs that does not wait; 0 when none was timed. */
+static uint64_t taking_ns(struct classes *classes, const struct hv_lock_mark *mark,
+                          const struct hv_lock_cursor *at)
+{
+    const struct hv_lock_detail *detail = hv_load_acquire(&at->side->detail);
+    const struct hv_lock_detail *before = hv_lock_mark_find(mark, at->head, at->side).detail;
+
+    if (!detail) {
+        return class_quantiles(classes, mark, at)[HV_LOCK_SPAN_ACQUIRE].p50;
+    }
+    return quantiles_since(&detail->span[HV_LOCK_SPAN_ACQUIRE],
+                           before ? &before->span[HV_LOCK_SPAN_ACQUIRE] : NULL)
+        .p50;
+}
+
+/* What the cheapest taking costs, of what the cursor is to go through. */
+static uint64_t least_taking_ns(struct classes *classes, const struct hv_lock_mark *mark,
+                                struct hv_lock_cursor cursor,
+                                bool (*next)(struct hv_lock_cursor *cursor))
+{
+    uint64_t least = UINT64_MAX;
+
+    while (next(&cursor)) {
+        uint64_t taking = taking_ns(classes, mark, &cursor);
+
+        least = taking > 0 && taking < least ? taking : least;
+    }
+    return least;
+}
+
+/* See lock-table.h. */
+static uint64_t lost_ns(uint64_t wait_ns, uint64_t acquired, uint64_t taking, uint64_t least)
+{
+    return wait_ns + (taking > least ? acquired * (taking - least) : 0);
 }
 
 static void read_detail(const struct hv_lock_detail *detail, const struct hv_lock_detail *before,
@@ -92,7 +130,7 @@ static void read_row(struct classes *classes, const struct hv_lock_mark *mark,
     if (detail) {
         read_detail(detail, since.detail, row);
     } else {
-        read_class(classes, mark, at, row);
+        memcpy(row->span, class_quantiles(classes, mark, at), sizeof(row->span));
         /* Others of the class were waited for, not this one; or there was no room to say by whom. */
         row->span[HV_LOCK_SPAN_WAIT] = (struct hv_lock_quantiles){0};
     }
@@ -105,12 +143,27 @@ static void read_row(struct classes *classes, const struct hv_lock_mark *mark,
 
 struct choice {
     struct hv_lock_cursor at;
-    uint64_t wait_ns, acquired;
+    uint64_t lost_ns, acquired;
 };
 
 static bool worse(const struct choice *a, const struct choice *b)
 {
-    return a->wait_ns != b->wait_ns ? a->wait_ns > b->wait_ns : a->acquired > b->acquired;
+    return a->lost_ns != b->lost_ns ? a->lost_ns > b->lost_ns : a->acquired > b->acquired;
+}
+
+static struct choice weigh(struct classes *classes, const struct hv_lock_mark *mark,
+                           const struct hv_lock_cursor *at, uint64_t least)
+{
+    const struct hv_lock_counters *counters = &at->side->counters;
+    struct hv_lock_marked since = hv_lock_mark_find(mark, at->head, at->side);
+    uint64_t acquired = hv_lock_side_acquired(at->side) - since.acquired;
+    uint64_t wait_ns = hv_load_relaxed(&counters->wait_ns) - since.wait_ns;
+
+    return (struct choice){
+        .at = *at,
+        .lost_ns = lost_ns(wait_ns, acquired, taking_ns(classes, mark, at), least),
+        .acquired = acquired,
+    };
 }
 
 /* Into its place among @count sorted ones, of which the last goes when there are @max already. */
@@ -136,22 +189,20 @@ size_t hv_lock_table_worst(const struct hv_lock_owner *owner, const struct hv_lo
     struct choice choices[HV_LOCK_WORST_MAX];
     struct classes classes = {0};
     struct hv_lock_walk walk;
+    uint64_t least;
     size_t count = 0;
 
     max = max < HV_LOCK_WORST_MAX ? max : HV_LOCK_WORST_MAX;
     hv_lock_walk_begin(&walk);
+    least = least_taking_ns(&classes, mark, cursor, hv_lock_cursor_next_of_owner);
     while (max > 0 && hv_lock_cursor_next_of_owner(&cursor)) {
-        struct hv_lock_marked since = hv_lock_mark_find(mark, cursor.head, cursor.side);
-        const struct choice one = {
-            .at = cursor,
-            .wait_ns = hv_load_relaxed(&cursor.side->counters.wait_ns) - since.wait_ns,
-            .acquired = hv_lock_side_acquired(cursor.side) - since.acquired,
-        };
+        const struct choice one = weigh(&classes, mark, &cursor, least);
 
         count = insert(choices, count, max, &one);
     }
     for (size_t i = 0; i < count; i++) {
         read_row(&classes, mark, &choices[i].at, &rows[i]);
+        rows[i].lost_ns = choices[i].lost_ns;
     }
     hv_lock_walk_end(&walk);
     return count;
@@ -166,10 +217,13 @@ void hv_lock_table_each(const struct hv_lock_mark *mark,
     struct classes classes = {0};
     struct hv_lock_walk walk;
     struct hv_lock_row row;
+    uint64_t least;
 
     hv_lock_walk_begin(&walk);
+    least = least_taking_ns(&classes, mark, cursor, hv_lock_cursor_next);
     while (hv_lock_cursor_next(&cursor)) {
         read_row(&classes, mark, &cursor, &row);
+        row.lost_ns = weigh(&classes, mark, &cursor, least).lost_ns;
         row.head = cursor.head;
         row.side = cursor.side;
         visit(context, &row);
@@ -216,6 +270,7 @@ void hv_lock_row_add(struct hv_stat_list *list, size_t number, const struct hv_l
     hv_stat_add(list, wait->p99, "lock.%zu.wait.p99", number);
     hv_stat_add(list, wait->max, "lock.%zu.wait.max", number);
     hv_stat_add(list, row->wait_ns, "lock.%zu.wait.total", number);
+    hv_stat_add(list, row->lost_ns, "lock.%zu.lost", number);
     hv_stat_add(list, hold->p50, "lock.%zu.hold.p50", number);
     hv_stat_add(list, hold->p99, "lock.%zu.hold.p99", number);
     hv_stat_add(list, hold->max, "lock.%zu.hold.max", number);

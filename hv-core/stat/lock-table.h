@@ -6,6 +6,11 @@
  * own once it was contended; until then, how long it is held and what taking it costs is what its
  * class says.
  *
+ * What a lock costs is more than the time that somebody waited for it: readers never wait for each
+ * other, and yet pass a line between them at each taking. `lost_ns` is the waits, and what the takings
+ * cost beyond those of the lock that is taken most cheaply, by the medians of what was sampled: an
+ * estimate, by which the worst are found.
+ *
  * Nothing in the core is ever set back. Who wants figures from a moment on makes a mark, which keeps
  * what had been counted then, and asks for what came since: a mark is an epoch of its own, and each
  * of any number of watchers has his.
@@ -32,7 +37,7 @@ struct hv_lock_row {
     char owner[sizeof(((struct hv_lock_owner *)0)->name)];
     unsigned index, rank;
     enum hv_lock_kind kind;
-    uint64_t acquired, contended, try_failed, parked, waiters_max, wait_ns;
+    uint64_t acquired, contended, try_failed, parked, waiters_max, wait_ns, lost_ns;
     struct hv_lock_quantiles span[HV_LOCK_SPANS];
     uint64_t vcpu_wait_ns[HV_MAX_VCPUS];
     /* Whose row it is, while hv_lock_table_each() visits it; else NULL. */
@@ -41,7 +46,7 @@ struct hv_lock_row {
 };
 
 /**
- * The locks of @owner that were waited for longest, the worst first.
+ * The locks of @owner that cost most, the worst first.
  *
  * @mark  count from there; NULL: from each lock's beginning. A lock younger than the mark counts
  *        whole.

@@ -13,7 +13,7 @@
 
 typedef struct {
     const char *domain, *class_name, *kind;
-    guint64 instance, acquired, contended, parked, wait_total, wait_p99, hold_p50, hold_p99,
+    guint64 instance, acquired, contended, parked, lost, wait_total, wait_p99, hold_p50, hold_p99,
         acquire_p50;
 } Row;
 
@@ -38,7 +38,7 @@ static void take_number(Row *row, const char *field, guint64 value)
         {"contended", &row->contended},     {"parked", &row->parked},
         {"wait.total", &row->wait_total},   {"wait.p99", &row->wait_p99},
         {"hold.p50", &row->hold_p50},       {"hold.p99", &row->hold_p99},
-        {"acquire.p50", &row->acquire_p50},
+        {"acquire.p50", &row->acquire_p50}, {"lost", &row->lost},
     };
 
     for (gsize i = 0; i < G_N_ELEMENTS(fields); i++) {
@@ -78,8 +78,8 @@ static int worst_first(const void *a, const void *b)
 {
     const Row *left = a, *right = b;
 
-    if (left->wait_total != right->wait_total) {
-        return left->wait_total > right->wait_total ? -1 : 1;
+    if (left->lost != right->lost) {
+        return left->lost > right->lost ? -1 : 1;
     }
     return left->acquired > right->acquired ? -1 : left->acquired < right->acquired;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* stat/lock-table: which locks come first, what a row holds, and counting from a mark on. */
+#include "stat/lock-mark.h"
 #include "stat/lock-table.h"
 
 #include <errno.h>
@@ -9,6 +10,7 @@
 #include "lib/threads.h"
 #include "sync/lock-private.h"
 #include "sync/lock-profile.h"
+#include "sync/rwlock.h"
 
 #define LOCKS 5
 
@@ -75,6 +77,65 @@ static void test_order(void)
     TAP_EQ(rows[2].number, 0);
     TAP_EQ(hv_lock_table_worst(&owner, NULL, rows, 0), 0);
     stop();
+}
+
+/* As if a sampled taking of @side had cost so much, though nobody waited. */
+static void sample_taking(const struct hv_rwlock *lock, const struct hv_lock_side *side,
+                          uint64_t ns)
+{
+    const struct hv_lock_sample sample = {
+        .class_index = lock->writers.head.class_index,
+        .readers = side->kind == HV_LOCK_KIND_READ,
+        .acquired = true,
+        .acquire_ns = ns,
+        .detail = hv_load_relaxed(&side->detail),
+    };
+
+    for (unsigned i = 0; i < 100; i++) {
+        hv_lock_sample_book(&sample);
+    }
+}
+
+/*
+ * Readers of a lock pass its line between them, and none ever blocks; a lock of one thread is taken
+ * ten times as often. The former is the worse one, and comes first.
+ */
+static void test_rwlock_visible(void)
+{
+    struct hv_rwlock bouncing, quiet;
+
+    hv_lock_owner_init(&owner, "web");
+    hv_lock_owner_use(&owner);
+    hv_rwlock_init(&quiet, HV_RANK_HEAP, "test.quiet", 0);
+    hv_rwlock_init(&bouncing, HV_RANK_P2M, "test.bouncing", 0);
+    hv_lock_owner_use(NULL);
+    for (unsigned i = 0; i < 20000; i++) {
+        hv_rwlock_take_read(&quiet);
+        hv_rwlock_drop_read(&quiet);
+        if (i % 10 == 0) {
+            hv_rwlock_take_read(&bouncing);
+            hv_rwlock_drop_read(&bouncing);
+        }
+    }
+    /* Many more than were sampled just now, so that these are the medians. */
+    for (unsigned i = 0; i < 50; i++) {
+        sample_taking(&quiet, &quiet.readers, 13);
+        sample_taking(&bouncing, &bouncing.readers, 61);
+    }
+    TAP_EQ(hv_lock_table_worst(&owner, NULL, rows, 4), 4);
+    TAP_STR(rows[0].class_name, "test.bouncing");
+    TAP_EQ(rows[0].kind, HV_LOCK_KIND_READ);
+    TAP_EQ(rows[0].acquired, 2000);
+    TAP_EQ(rows[0].contended, 0);
+    TAP_EQ(rows[0].wait_ns, 0);
+    TAP_STR(rows[1].class_name, "test.quiet");
+    TAP_EQ(rows[1].acquired, 20000);
+    /* The cheapest there is loses nothing. */
+    TAP_EQ(rows[1].lost_ns, 0);
+    TAP_EQ(rows[0].lost_ns, 2000 * (61 - 13));
+    hv_rwlock_finish(&quiet);
+    hv_rwlock_finish(&bouncing);
+    hv_lock_owner_finish(&owner);
 }
 
 static void test_row(void)
@@ -264,57 +325,101 @@ static void test_names(void)
     TAP_EQ(stats[list.count - 1].value, 11);
 }
 
+#define EPOCHS 32u
+
 static struct {
     _Atomic uint32_t takers;
-} shared;
+    /* What the threads have counted themselves. */
+    _Atomic uint64_t acquired[LOCKS], try_failed[LOCKS];
+} reference;
 
+/* Take and try all locks, and keep books of it. */
 static void take_all(unsigned index, void *context)
 {
+    uint64_t acquired[LOCKS] = {0}, try_failed[LOCKS] = {0};
+
     (void)context;
     (void)index;
     for (unsigned i = 0; i < threads_rounds(20000); i++) {
-        hv_lock_take(&locks[i % LOCKS]);
-        hv_lock_drop(&locks[i % LOCKS]);
+        unsigned at = i % LOCKS;
+
+        if (i % 3 > 0) {
+            hv_lock_take(&locks[at]);
+        } else if (!hv_lock_try(&locks[at])) {
+            try_failed[at]++;
+            continue;
+        }
+        acquired[at]++;
+        hv_lock_drop(&locks[at]);
     }
-    hv_sub_seq(&shared.takers, 1);
+    for (unsigned at = 0; at < LOCKS; at++) {
+        hv_add_relaxed(&reference.acquired[at], acquired[at]);
+        hv_add_relaxed(&reference.try_failed[at], try_failed[at]);
+    }
+    hv_sub_seq(&reference.takers, 1);
 }
 
-/* Marks made under load: what came since is never less than nothing, and nothing is lost. */
+/* Rows since @mark and what the mark has are what the threads have counted, lock by lock. */
+static void check_epoch(const struct hv_lock_mark *mark)
+{
+    TAP_EQ(hv_lock_table_worst(&owner, mark, rows, LOCKS), LOCKS);
+    for (unsigned i = 0; i < LOCKS; i++) {
+        unsigned at = rows[i].index;
+        const struct hv_lock_head *head = &locks[at].head;
+        struct hv_lock_marked marked = hv_lock_mark_find(mark, head, &head->side);
+
+        TAP_EQ(marked.acquired + rows[i].acquired, reference.acquired[at]);
+        TAP_EQ(marked.try_failed + rows[i].try_failed, reference.try_failed[at]);
+        TAP_EQ(marked.contended + rows[i].contended,
+               hv_load_relaxed(&head->side.counters.contended));
+        TAP_EQ(marked.wait_ns + rows[i].wait_ns, hv_load_relaxed(&head->side.counters.wait_ns));
+    }
+}
+
+/*
+ * What is counted is what was done, and a new epoch, begun at any moment of it, loses nothing: what
+ * came before it and after it is all there was.
+ */
 static void test_exact(void)
 {
     const unsigned threads_count = 3;
-    struct hv_lock_mark *mark = NULL;
+    struct hv_lock_mark *marks[EPOCHS] = {NULL};
+    struct hv_lock_mark *last;
     struct threads threads;
-    uint64_t acquired = 0, contended = 0;
-    bool last;
+    unsigned epochs = 0;
 
     start();
-    shared.takers = threads_count;
+    memset(&reference, 0, sizeof(reference));
+    hv_store_seq(&reference.takers, threads_count);
     threads_start(&threads, threads_count, take_all, NULL);
     do {
-        struct hv_lock_mark *next;
-
-        last = hv_load_seq(&shared.takers) == 0;
-        TAP_EQ(hv_lock_mark_create(&next), 0);
-        TAP_EQ(hv_lock_table_worst(&owner, mark, rows, LOCKS), LOCKS);
+        hv_lock_mark_destroy(marks[epochs % EPOCHS]);
+        TAP_EQ(hv_lock_mark_create(&marks[epochs % EPOCHS]), 0);
+        TAP_EQ(hv_lock_table_worst(&owner, marks[epochs % EPOCHS], rows, LOCKS), LOCKS);
         for (unsigned i = 0; i < LOCKS; i++) {
             /* Never less than nothing since the mark. */
             TAP_OK(rows[i].acquired <= (uint64_t)threads_count * threads_rounds(20000));
             TAP_OK(rows[i].contended <= rows[i].acquired + threads_count);
             TAP_OK(rows[i].span[HV_LOCK_SPAN_HOLD].max < 60 * HV_NS_PER_S);
         }
-        hv_lock_mark_destroy(mark);
-        mark = next;
-    } while (!last);
+        epochs++;
+    } while (hv_load_seq(&reference.takers) > 0);
     threads_join(&threads);
-    hv_lock_mark_destroy(mark);
-    TAP_EQ(hv_lock_table_worst(&owner, NULL, rows, LOCKS), LOCKS);
+    check_epoch(NULL);
+    /* An epoch that begins now has nothing, and all of it is in the mark. */
+    TAP_EQ(hv_lock_mark_create(&last), 0);
+    check_epoch(last);
     for (unsigned i = 0; i < LOCKS; i++) {
-        acquired += rows[i].acquired;
-        contended += rows[i].contended;
+        TAP_EQ(rows[i].acquired + rows[i].contended + rows[i].try_failed + rows[i].lost_ns, 0);
     }
-    TAP_EQ(acquired, (uint64_t)threads_count * threads_rounds(20000));
-    tap_note("%" PRIu64 " contended", contended);
+    hv_lock_mark_destroy(last);
+    for (unsigned i = 0; i < EPOCHS; i++) {
+        if (marks[i]) {
+            check_epoch(marks[i]);
+        }
+        hv_lock_mark_destroy(marks[i]);
+    }
+    tap_note("%u epochs", epochs);
     stop();
 }
 
@@ -322,6 +427,7 @@ int main(int argc, char **argv)
 {
     static const struct tap_case cases[] = {
         {"stat.lock-table.order", test_order},
+        {"lp.rwlock-visible", test_rwlock_visible},
         {"stat.lock-table.row", test_row},
         {"stat.lock-table.class-or-own", test_class_or_own},
         {"stat.lock-table.mark", test_mark},
@@ -329,7 +435,7 @@ int main(int argc, char **argv)
         {"stat.lock-table.no-memory", test_no_memory},
         {"stat.lock-table.each", test_each},
         {"stat.lock-table.names", test_names},
-        {"stat.lock-table.exact", test_exact},
+        {"lp.exact", test_exact},
     };
     return tap_run(argc, argv, cases, HV_ARRAY_LEN(cases));
 }
