@@ -263,7 +263,7 @@ int main(int argc, char **argv)
         {"dom.handle-gen", test_generation},
         {"domain.handle.by-name", test_by_name},
         {"domain.handle.no-name", test_no_name},
-        {"dom.lookup-vs-destroy", test_lookup_vs_destroy},
+        {"dom.rcu", test_lookup_vs_destroy},
         {"dom.kill-during-migrate", test_kill_during_migrate},
     };
 

@@ -195,6 +195,85 @@ static void test_fair(void)
     close_core();
 }
 
+/* How often any lock of the domain was taken. */
+static uint64_t takings_of(const struct hv_domain *domain)
+{
+    const struct hv_lock_head *head = NULL;
+    struct hv_lock_walk walk;
+    uint64_t takings = 0;
+
+    hv_lock_walk_begin(&walk);
+    while ((head = hv_lock_walk_locks(&domain->locks, head))) {
+        takings += hv_load_relaxed(&head->side.counters.acquired) +
+                   hv_load_relaxed(&head->side.counters.try_failed);
+    }
+    hv_lock_walk_end(&walk);
+    return takings;
+}
+
+static uint64_t all_takings(struct hv_domain *const domain[2])
+{
+    return takings_of(domain[0]) + takings_of(domain[1]) +
+           hv_load_relaxed(&hv_lock_counters(&core->reaper->lock)->acquired);
+}
+
+/* All that tells how a domain, or the core, is. */
+static bool ask_all(struct hv_domain *domain)
+{
+    static struct hv_stat stats[1024];
+    struct hv_foreign_hold holds[HV_HOLDS_MAX];
+    struct hv_teardown_info teardown;
+    struct hv_domain_status status;
+    struct hv_reaper_info reaper;
+    struct hv_domain *same;
+    hv_handle handles[4];
+
+    hv_domain_get_status(domain, &status);
+    hv_domain_get_teardown(domain, &teardown);
+    hv_reaper_get_info(core->reaper, &reaper);
+    (void)hv_domain_life(domain);
+    (void)hv_holds_read(&domain->memory.holds, holds);
+    if (hv_domain_get_stats(domain, stats, HV_ARRAY_LEN(stats)) == 0 ||
+        hv_core_get_stats(core, stats, HV_ARRAY_LEN(stats)) == 0 ||
+        hv_core_list(core, handles, HV_ARRAY_LEN(handles)) == 0 ||
+        hv_domain_get(core, hv_domain_handle(domain), &same) < 0) {
+        return false;
+    }
+    hv_domain_put(same);
+    return true;
+}
+
+/* Between any two steps of a large one's end whoever asks, about it or another, takes no lock at all:
+ * counted, so that it is true of builds that check no ranks, too. */
+static void test_info_counted(void)
+{
+    struct hv_domain *domain[2];
+    unsigned asked = 0;
+
+    TAP_OK(open_core(40 * HV_MIB, 64));
+    domain[0] = make(12);
+    domain[1] = make(2);
+    TAP_OK(domain[0] && domain[1]);
+    TAP_EQ(hv_domain_kill(domain[0]), 0);
+    do {
+        uint64_t before = all_takings(domain);
+
+        TAP_OK(ask_all(domain[0]) && ask_all(domain[1]));
+        TAP_EQ(all_takings(domain), before);
+        asked++;
+        TAP_OK(turn());
+    } while (state_of(domain[0]) != HV_DOMAIN_STATE_GONE);
+    tap_note("asked %u times", asked);
+    TAP_OK(asked > 12 * HV_EXTENT_FRAMES / 64 / 2);
+    TAP_EQ(hv_domain_kill(domain[1]), 0);
+    hv_domain_put(domain[0]);
+    hv_domain_put(domain[1]);
+    while (turn()) {
+    }
+    TAP_AWAIT(nothing_is_left());
+    close_core();
+}
+
 /* What the reaper says of itself is the sum of what its domains say. */
 static void test_progress(void)
 {
@@ -483,6 +562,7 @@ int main(int argc, char **argv)
     static const struct tap_case cases[] = {
         {"dom.restart-every-k", test_restart},
         {"dom.continuation-fair", test_fair},
+        {"dom.info-lockfree-counted", test_info_counted},
         {"domain.teardown.progress", test_progress},
         {"domain.reaper.parallel", test_parallel},
         {"dom.zombie", test_zombie},
