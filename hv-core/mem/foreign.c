@@ -327,7 +327,7 @@ static int link_mapping(struct hv_foreign *foreign, const struct hv_memory *memo
     may = grant && (foreign->rights & ~grant->rights) == 0;
     if (may) {
         hv_list_push_tail(&mapper->mappings, &foreign->link);
-        hv_holds_add(&foreign->memory->holds, mapper->name, (int64_t)foreign->count);
+        hv_holds_add(&foreign->kept->memory->holds, mapper->name, (int64_t)foreign->count);
     }
     hv_lock_drop(&mapper->arena->holders.lock);
     return may ? 0 : -EPERM;
@@ -337,7 +337,7 @@ static void unlink_mapping(struct hv_foreign *foreign)
 {
     hv_lock_take(&foreign->mapper->arena->holders.lock);
     hv_list_unlink(&foreign->link);
-    hv_holds_add(&foreign->memory->holds, foreign->mapper->name, -(int64_t)foreign->count);
+    hv_holds_add(&foreign->kept->memory->holds, foreign->mapper->name, -(int64_t)foreign->count);
     hv_lock_drop(&foreign->mapper->arena->holders.lock);
 }
 
