@@ -115,11 +115,12 @@ static void add_memory(struct hv_stat_list *list, struct hv_domain *domain)
     uint64_t given = (layout->low_ram_bytes + layout->high_ram_bytes) / HV_KIB;
     uint64_t writable = hv_load_relaxed(&leaves[HV_LEAF_RAM]);
     uint64_t code = hv_load_relaxed(&leaves[HV_LEAF_RAM_RO]);
+    uint64_t shared = hv_load_relaxed(&leaves[HV_LEAF_SHARED]);
     uint64_t rom = hv_load_relaxed(&leaves[HV_LEAF_ROM_OVER_RAM]);
 
     hv_stat_add(list, given, "balloon.maximum");
     hv_stat_add(list, given, "balloon.current");
-    hv_stat_add(list, (writable + code + rom) * (HV_PAGE_SIZE / HV_KIB), "balloon.rss");
+    hv_stat_add(list, (writable + code + shared + rom) * (HV_PAGE_SIZE / HV_KIB), "balloon.rss");
     hv_stat_add(list, hv_load_relaxed(&flushes->issued), "tlb.flushes_issued");
     hv_stat_add(list, hv_load_relaxed(&flushes->filtered), "tlb.flushes_filtered");
     hv_stat_add(list, hv_load_relaxed(&flushes->lazy), "tlb.flushes_lazy");
@@ -131,7 +132,7 @@ static void add_memory(struct hv_stat_list *list, struct hv_domain *domain)
     hv_stat_add(list, writable, "page.writable");
     hv_stat_add(list, code, "page.code");
     (void)hv_page_census_step(&memory->census, memory);
-    hv_stat_add(list, hv_load_relaxed(&census[HV_CENSUS_COW]), "page.cow");
+    hv_stat_add(list, shared, "page.cow");
     hv_stat_add(list, hv_load_relaxed(&census[HV_CENSUS_PGTABLE]), "page.pgtable");
     hv_stat_add(list, hv_load_relaxed(&census[HV_CENSUS_PINNED]), "page.pinned");
 }

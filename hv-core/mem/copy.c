@@ -105,7 +105,7 @@ static void copy_bytes(uint8_t *guest, uint8_t *buffer, size_t bytes,
 
 static bool can_copy(struct hv_leaf leaf, enum hv_copy_direction direction)
 {
-    return leaf.kind == HV_LEAF_RAM || leaf.kind == HV_LEAF_RAM_RO ||
+    return leaf.kind == HV_LEAF_RAM || leaf.kind == HV_LEAF_RAM_RO || leaf.kind == HV_LEAF_SHARED ||
            leaf.kind == HV_LEAF_UNPOPULATED ||
            (leaf.kind == HV_LEAF_ROM_OVER_RAM && direction == HV_COPY_FROM_GUEST);
 }
@@ -129,47 +129,49 @@ static int check_range(struct hv_memory *memory, hv_gpa gpa, uint64_t bytes,
     return 0;
 }
 
-static int write_page(struct hv_memory *memory, hv_gpa gpa, hv_mfn mfn, uint8_t *buffer,
-                      size_t bytes)
+static int write_page(struct hv_memory *memory, hv_gpa gpa, uint8_t *buffer, size_t bytes)
 {
-    const struct hv_frame_access access = {.memory = memory};
-    uint8_t *guest = hv_arena_host(memory->arena, mfn);
-    int err = hv_frame_type_get(memory->arena, mfn, HV_FRAME_TYPE_WRITABLE, 0, &access);
+    hv_mfn mfn;
+    int err = hv_memory_get_writable_page(memory, hv_gpa_to_gfn(gpa), false, &mfn);
 
     if (err) {
         return err;
     }
     HV_RACE("memory.copy.typed");
-    copy_bytes(guest + hv_gpa_offset(gpa), buffer, bytes, HV_COPY_TO_GUEST);
+    copy_bytes((uint8_t *)hv_arena_host(memory->arena, mfn) + hv_gpa_offset(gpa), buffer, bytes,
+               HV_COPY_TO_GUEST);
     hv_memory_note_write(memory, hv_gpa_to_gfn(gpa));
     hv_frame_type_put(memory->arena, mfn);
+    hv_frame_put(memory->arena, mfn);
+    return 0;
+}
+
+static int read_page(struct hv_memory *memory, hv_gpa gpa, uint8_t *buffer, size_t bytes)
+{
+    struct hv_leaf leaf;
+    int err = hv_memory_get_page(memory, hv_gpa_to_gfn(gpa), false, &leaf);
+
+    if (err) {
+        return err;
+    }
+    if (leaf.kind == HV_LEAF_UNPOPULATED) {
+        memset(buffer, 0, bytes);
+        return 0;
+    }
+    copy_bytes((uint8_t *)hv_arena_host(memory->arena, leaf.mfn) + hv_gpa_offset(gpa), buffer,
+               bytes, HV_COPY_FROM_GUEST);
+    hv_frame_put(memory->arena, leaf.mfn);
     return 0;
 }
 
 static int copy_in_page(struct hv_memory *memory, hv_gpa gpa, uint8_t *buffer, size_t bytes,
                         enum hv_copy_direction direction)
 {
-    bool write = direction == HV_COPY_TO_GUEST;
-    struct hv_leaf leaf;
-    uint8_t *guest;
-    int err = hv_memory_get_page(memory, hv_gpa_to_gfn(gpa), write, &leaf);
+    int err = direction == HV_COPY_TO_GUEST ? write_page(memory, gpa, buffer, bytes)
+                                            : read_page(memory, gpa, buffer, bytes);
 
-    if (err) {
-        return err == -ENOENT ? -EINVAL : err;
-    }
-    if (leaf.kind == HV_LEAF_UNPOPULATED) {
-        memset(buffer, 0, bytes);
-        return 0;
-    }
-    if (!write) {
-        guest = hv_arena_host(memory->arena, leaf.mfn);
-        copy_bytes(guest + hv_gpa_offset(gpa), buffer, bytes, direction);
-    } else {
-        err =
-            can_copy(leaf, direction) ? write_page(memory, gpa, leaf.mfn, buffer, bytes) : -EINVAL;
-    }
-    hv_frame_put(memory->arena, leaf.mfn);
-    return err;
+    /* No RAM any more, or ROM by now. */
+    return err == -ENOENT || err == -EPERM ? -EINVAL : err;
 }
 
 int hv_memory_copy(struct hv_memory *memory, hv_gpa gpa, void *buffer, uint64_t bytes,

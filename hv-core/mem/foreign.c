@@ -282,20 +282,15 @@ static void unkeep(struct kept *kept, size_t frames)
 
 static int hold_page(struct hv_memory *memory, hv_gfn gfn, unsigned rights, hv_mfn *mfn_out)
 {
-    const struct hv_frame_access access = {.memory = memory, .foreign = true};
     struct hv_leaf leaf;
-    int err = hv_memory_get_page(memory, gfn, true, &leaf);
+    int err;
 
+    if (rights & HV_FOREIGN_WRITE) {
+        err = hv_memory_get_writable_page(memory, gfn, true, mfn_out);
+        return err == -EPERM ? -EBUSY : err;
+    }
+    err = hv_memory_get_page(memory, gfn, true, &leaf);
     *mfn_out = leaf.mfn;
-    if (err || !(rights & HV_FOREIGN_WRITE)) {
-        return err;
-    }
-    err = leaf.kind == HV_LEAF_ROM_OVER_RAM
-              ? -EBUSY
-              : hv_frame_type_get(memory->arena, leaf.mfn, HV_FRAME_TYPE_WRITABLE, 0, &access);
-    if (err) {
-        hv_frame_put(memory->arena, leaf.mfn);
-    }
     return err;
 }
 

@@ -69,5 +69,9 @@ void hv_frame_assign(struct hv_frame *frame, uint16_t owner);
 /** Wipe owner and type of a frame whose last reference went (invariant 5). */
 void hv_frame_wipe(struct hv_frame *frame);
 
+/** Another owner, while the frame is allocated: to who shares it, or back to a domain. Whoever held it
+ * by its former owner's name may have it still. */
+void hv_frame_give(struct hv_frame *frame, uint16_t owner, hv_gfn gfn);
+
 /** For the p2m: the fresh frame stands at @gfn as RAM, with the leaf's WRITABLE reference. */
 void hv_frame_become_ram(struct hv_frame *frame, uint16_t owner, hv_gfn gfn);

@@ -140,6 +140,12 @@ void hv_frame_assign(struct hv_frame *frame, uint16_t owner)
     hv_store_release(&frame->count, HV_FRAME_COUNT_ONE);
 }
 
+void hv_frame_give(struct hv_frame *frame, uint16_t owner, hv_gfn gfn)
+{
+    /* Pairs with the looks at the owner in hv_frame_get(). */
+    hv_store_seq(&frame->owner_gfn, owner_pack(owner, gfn));
+}
+
 void hv_frame_wipe(struct hv_frame *frame)
 {
     /* Relaxed: the compare-and-swap that took ALLOCATED away ordered everybody else's uses before,

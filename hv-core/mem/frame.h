@@ -63,6 +63,8 @@ enum hv_seal_reason {
 
 /* No domain: free, or the hypervisor's own. */
 #define HV_OWNER_NONE       0xffffu
+/* Several memories, none of which may write it (mem/share.h). No domain has that id. */
+#define HV_OWNER_SHARED     0xfffeu
 
 struct hv_frame {
     _Atomic uint64_t type;

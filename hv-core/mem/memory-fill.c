@@ -35,7 +35,7 @@ static void install(struct hv_memory *memory, hv_gfn first, hv_mfn mfn, uint64_t
     }
     hv_lock_take(&memory->p2m.lock);
     for (uint64_t i = 0; i < count; i++) {
-        struct hv_leaf leaf = {HV_LEAF_RAM, {mfn.v + i}};
+        struct hv_leaf leaf = {.kind = HV_LEAF_RAM, .mfn = {mfn.v + i}};
         struct hv_leaf old = hv_p2m_set_locked(&memory->p2m, (hv_gfn){first.v + i}, leaf);
 
         HV_ASSERT(old.kind == HV_LEAF_UNPOPULATED);

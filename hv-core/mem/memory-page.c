@@ -4,7 +4,13 @@
 
 #include <errno.h>
 
+#include "mem/share.h"
 #include "sync/race.h"
+
+static uint16_t owner_of(const struct hv_memory *memory, struct hv_leaf leaf)
+{
+    return leaf.kind == HV_LEAF_SHARED ? HV_OWNER_SHARED : memory->owner;
+}
 
 /* Returns 0 with a reference on the leaf's frame; -EAGAIN when the leaf changed in between. */
 static int get_frame(struct hv_memory *memory, hv_gfn gfn, struct hv_leaf leaf)
@@ -13,7 +19,7 @@ static int get_frame(struct hv_memory *memory, hv_gfn gfn, struct hv_leaf leaf)
     int err;
 
     HV_RACE("memory.page.looked-up");
-    err = hv_frame_get(memory->arena, leaf.mfn, memory->owner);
+    err = hv_frame_get(memory->arena, leaf.mfn, owner_of(memory, leaf));
     if (err) {
         return err == -ENOENT ? -EAGAIN : err;
     }
@@ -49,6 +55,57 @@ int hv_memory_get_page(struct hv_memory *memory, hv_gfn gfn, bool populate,
         }
         if (!err) {
             err = get_frame(memory, gfn, *leaf_out);
+        }
+    } while (err == -EAGAIN);
+    return err;
+}
+
+/* One try; -EAGAIN when the page became another in between. */
+static int get_writable(struct hv_memory *memory, hv_gfn gfn, bool foreign, hv_mfn *mfn_out)
+{
+    const struct hv_frame_access access = {.memory = memory, .foreign = foreign};
+    struct hv_leaf leaf;
+    int err = hv_memory_get_page(memory, gfn, true, &leaf);
+
+    if (err) {
+        return err;
+    }
+    *mfn_out = leaf.mfn;
+    switch (leaf.kind) {
+    case HV_LEAF_RAM:
+    case HV_LEAF_RAM_RO:
+        err = hv_frame_type_get(memory->arena, leaf.mfn, HV_FRAME_TYPE_WRITABLE, 0, &access);
+        /* Another owner: it is being shared. */
+        err = err == -ENOENT ? -EAGAIN : err;
+        break;
+    case HV_LEAF_SHARED:
+        err = -EAGAIN;
+        break;
+    case HV_LEAF_ROM_OVER_RAM:
+    case HV_LEAF_HOLE:
+    case HV_LEAF_MMIO:
+    case HV_LEAF_ABSENT:
+    case HV_LEAF_WINDOW:
+    case HV_LEAF_UNPOPULATED:
+        err = -EPERM;
+        break;
+    }
+    if (err) {
+        hv_frame_put(memory->arena, leaf.mfn);
+    }
+    return err;
+}
+
+int hv_memory_get_writable_page(struct hv_memory *memory, hv_gfn gfn, bool foreign, hv_mfn *mfn_out)
+{
+    int err;
+
+    do {
+        err = get_writable(memory, gfn, foreign, mfn_out);
+        if (err == -EAGAIN) {
+            int parted = hv_memory_unshare(memory, gfn);
+
+            err = parted ? parted : err;
         }
     } while (err == -EAGAIN);
     return err;

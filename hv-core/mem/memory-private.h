@@ -60,6 +60,30 @@ void hv_memory_leave(struct hv_memory *memory);
 HV_MUST_CHECK int hv_memory_get_page(struct hv_memory *memory, hv_gfn gfn, bool populate,
                                      struct hv_leaf *leaf_out);
 
+/**
+ * The same with a WRITABLE type reference as well, dropped before the general one: the page is filled,
+ * parted from those it is shared with, its code revoked, as need be.
+ *
+ * @foreign  as in struct hv_frame_access.
+ *
+ * Returns 0; -EPERM for ROM; -EBUSY when it is sealed for good; else as hv_memory_get_page().
+ * Context: OUTSIDE, no lock held; waits as HV_RANK_FLUSH_WAIT.
+ */
+HV_MUST_CHECK int hv_memory_get_writable_page(struct hv_memory *memory, hv_gfn gfn, bool foreign,
+                                              hv_mfn *mfn_out);
+
+/** All of the domain's own TLBs, whatever their age, and wait. Context: OUTSIDE; FLUSH_WAIT. */
+void hv_memory_flush_all(struct hv_memory *memory);
+
+/**
+ * Give the frame of a leaf, which is WRITABLE or SEALED, the other type, having one reference of it.
+ * Its put and get are one step to whoever changes leaves; when a getter of a type without a leaf comes
+ * between, the frame stays what it was: false. Holds the p2m's lock.
+ */
+HV_MUST_CHECK bool hv_memory_swap_type_locked(struct hv_memory *memory, hv_mfn mfn,
+                                              enum hv_frame_type type, unsigned reason,
+                                              struct hv_frame_taken *taken_out);
+
 /* One extent of gfns under change: filled, or given another kind. Lives on the changer's stack. */
 struct hv_memory_change {
     struct hv_list link;

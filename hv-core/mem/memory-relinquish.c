@@ -60,7 +60,8 @@ static bool maps_whole_extent(const struct hv_memory *memory, hv_gfn first, hv_m
     for (uint64_t i = 0; i < HV_EXTENT_FRAMES; i++) {
         struct hv_leaf leaf = hv_p2m_lookup(&memory->p2m, (hv_gfn){first.v + i});
 
-        if (!hv_leaf_has_frame(leaf) || leaf.mfn.v != mfn_out->v + i) {
+        if (!hv_leaf_has_frame(leaf) || leaf.kind == HV_LEAF_SHARED ||
+            leaf.mfn.v != mfn_out->v + i) {
             return false;
         }
     }
@@ -93,7 +94,6 @@ static void put_frames(struct hv_memory *memory, const hv_mfn *frames, size_t co
         }
     }
     hv_heap_free_batch(hv_arena_heap(memory->arena), last, lasts);
-    count_gone(memory, count);
 }
 
 static void relinquish_whole(struct hv_memory *memory, hv_gfn first, hv_mfn mfn)
@@ -114,19 +114,21 @@ static void relinquish_whole(struct hv_memory *memory, hv_gfn first, hv_mfn mfn)
         }
         put_frames(memory, frames, RELINQUISH_BATCH);
     }
+    count_gone(memory, HV_EXTENT_FRAMES);
 }
 
 /* Up to a batch of leaves from @first, all in one extent. */
 static void relinquish_some(struct hv_memory *memory, hv_gfn first, uint64_t count)
 {
     hv_mfn frames[RELINQUISH_BATCH];
-    size_t found = 0;
+    size_t found = 0, shared = 0;
 
     for (uint64_t i = 0; i < count; i++) {
         struct hv_leaf leaf = hv_p2m_lookup(&memory->p2m, (hv_gfn){first.v + i});
 
         if (hv_leaf_has_frame(leaf)) {
             frames[found++] = leaf.mfn;
+            shared += leaf.kind == HV_LEAF_SHARED;
         }
     }
     clear_leaves(memory, first, count);
@@ -134,6 +136,8 @@ static void relinquish_some(struct hv_memory *memory, hv_gfn first, uint64_t cou
         put_types(memory, frames[i]);
     }
     put_frames(memory, frames, found);
+    /* The claims of shared pages went with the others. */
+    count_gone(memory, found - shared);
 }
 
 /* From an extent without a table, at most so many, to the next that has one. */

@@ -20,10 +20,8 @@
 #define REVOKE_AGAIN_NS HV_NS_PER_MS
 #define REVOKE_TRIES    1000
 
-/* Give the leaf's frame the other type. True when it has it; its put and get are one step to
- * whoever changes leaves, but a getter of a type without a leaf may come between. */
-static bool swap_type_locked(struct hv_memory *memory, hv_mfn mfn, enum hv_frame_type type,
-                             unsigned reason, struct hv_frame_taken *taken_out)
+bool hv_memory_swap_type_locked(struct hv_memory *memory, hv_mfn mfn, enum hv_frame_type type,
+                                unsigned reason, struct hv_frame_taken *taken_out)
 {
     struct hv_frame *frame = hv_arena_frame(memory->arena, mfn);
     bool writable = type == HV_FRAME_TYPE_WRITABLE;
@@ -58,12 +56,30 @@ static int seal_ram_locked(struct hv_memory *memory, hv_gfn gfn, hv_mfn mfn,
         return -EBUSY; /* pinned, or being written by a device or a mapper */
     }
     /* Before the type changes: whoever fills from now on gets a read-only entry (D1). */
-    (void)hv_p2m_set_locked(&memory->p2m, gfn, (struct hv_leaf){HV_LEAF_RAM_RO, mfn});
-    if (!swap_type_locked(memory, mfn, HV_FRAME_TYPE_SEALED, HV_SEAL_CODE, taken_out)) {
-        (void)hv_p2m_set_locked(&memory->p2m, gfn, (struct hv_leaf){HV_LEAF_RAM, mfn});
+    (void)hv_p2m_set_locked(&memory->p2m, gfn, (struct hv_leaf){HV_LEAF_RAM_RO, mfn, 0});
+    if (!hv_memory_swap_type_locked(memory, mfn, HV_FRAME_TYPE_SEALED, HV_SEAL_CODE, taken_out)) {
+        (void)hv_p2m_set_locked(&memory->p2m, gfn, (struct hv_leaf){HV_LEAF_RAM, mfn, 0});
         return -EBUSY;
     }
     return hv_frame_type_take(frame, HV_FRAME_TYPE_SEALED, HV_SEAL_CODE, false, &hold);
+}
+
+/*
+ * One hold of a block more, or less, on a page that nobody writes as it is. -EBUSY when there are too
+ * many. A leaf without a hold is asked for one less when the page was parted from its blocks and
+ * shared anew since: they gave theirs up then.
+ */
+static int hold_shared_locked(struct hv_memory *memory, hv_gfn gfn, struct hv_leaf leaf, int more)
+    HV_REQUIRES(&memory->p2m.lock);
+
+static int hold_shared_locked(struct hv_memory *memory, hv_gfn gfn, struct hv_leaf leaf, int more)
+{
+    if (more > 0 ? leaf.holds == HV_LEAF_HOLDS_MAX : leaf.holds == 0) {
+        return -EBUSY;
+    }
+    leaf.holds += (uint32_t)more;
+    (void)hv_p2m_set_locked(&memory->p2m, gfn, leaf);
+    return 0;
 }
 
 int hv_memory_seal_code(struct hv_memory *memory, hv_gfn gfn, const struct hv_holder *self)
@@ -79,10 +95,12 @@ int hv_memory_seal_code(struct hv_memory *memory, hv_gfn gfn, const struct hv_ho
     leaf = hv_p2m_lookup(&memory->p2m, gfn);
     if (leaf.kind == HV_LEAF_ROM_OVER_RAM) {
         err = 0;
-    } else if (leaf.kind != HV_LEAF_RAM && leaf.kind != HV_LEAF_RAM_RO) {
+    } else if (!hv_leaf_has_frame(leaf)) {
         err = -ENOENT;
     } else if (hv_load_seq(&memory->write_wanted) > 0) {
         err = -EBUSY;
+    } else if (leaf.kind == HV_LEAF_SHARED) {
+        err = hold_shared_locked(memory, gfn, leaf, 1);
     } else if (leaf.kind == HV_LEAF_RAM_RO) {
         frame = hv_arena_frame(memory->arena, leaf.mfn);
         err = hv_frame_type_take(frame, HV_FRAME_TYPE_SEALED, HV_SEAL_CODE, false, &taken);
@@ -106,20 +124,22 @@ void hv_memory_unseal_code(struct hv_memory *memory, hv_gfn gfn)
 
     hv_lock_take(&memory->p2m.lock);
     leaf = hv_p2m_lookup(&memory->p2m, gfn);
-    if (leaf.kind == HV_LEAF_RAM_RO) {
+    if (leaf.kind == HV_LEAF_SHARED) {
+        (void)hold_shared_locked(memory, gfn, leaf, -1);
+    } else if (leaf.kind == HV_LEAF_RAM_RO) {
         frame = hv_arena_frame(memory->arena, leaf.mfn);
         if (hv_frame_type_references(frame) > 1) {
             hv_frame_type_put(memory->arena, leaf.mfn);
         }
         if (hv_frame_type_references(frame) == 1 && hv_frame_revocable(frame) &&
-            swap_type_locked(memory, leaf.mfn, HV_FRAME_TYPE_WRITABLE, 0, &taken)) {
+            hv_memory_swap_type_locked(memory, leaf.mfn, HV_FRAME_TYPE_WRITABLE, 0, &taken)) {
             /* From CODE there is nothing to flush, so this does not wait; and whoever took the frame
              * WRITABLE in between, and has yet to say VALIDATED, need not be waited for. */
             HV_ASSERT(!hv_frame_type_must_flush(&taken));
             if (taken.how == HV_FRAME_HOW_CHANGED) {
                 hv_frame_type_settle(memory->arena, frame, &taken, &access);
             }
-            (void)hv_p2m_set_locked(&memory->p2m, gfn, (struct hv_leaf){HV_LEAF_RAM, leaf.mfn});
+            (void)hv_p2m_set_locked(&memory->p2m, gfn, (struct hv_leaf){HV_LEAF_RAM, leaf.mfn, 0});
         }
     }
     hv_lock_drop(&memory->p2m.lock);
@@ -139,12 +159,14 @@ void hv_memory_allow_seals(struct hv_memory *memory)
     hv_sub_seq(&memory->write_wanted, 1);
 }
 
+/* Blocks hold the page. */
 static bool sealed_as_code(const struct hv_memory *memory, hv_gfn gfn)
 {
     struct hv_leaf leaf = hv_p2m_lookup(&memory->p2m, gfn);
 
-    return leaf.kind == HV_LEAF_RAM_RO &&
-           hv_frame_revocable(hv_arena_frame(memory->arena, leaf.mfn));
+    return (leaf.kind == HV_LEAF_SHARED && leaf.holds > 0) ||
+           (leaf.kind == HV_LEAF_RAM_RO &&
+            hv_frame_revocable(hv_arena_frame(memory->arena, leaf.mfn)));
 }
 
 int hv_memory_revoke_code(struct hv_memory *memory, hv_gfn gfn)

@@ -208,7 +208,8 @@ int hv_memory_add_ram(struct hv_memory *memory, hv_gfn first, uint64_t count)
 struct leavers {
     hv_mfn mfn[KIND_CHUNK];
     size_t count;
-    uint64_t unpopulated;
+    uint64_t shared;      /* of `count` */
+    uint64_t unpopulated; /* beside them */
 };
 
 /* Publish the new kind over [first, first + count), at most a chunk of one extent. */
@@ -224,6 +225,7 @@ static void publish_kind(struct hv_memory *memory, hv_gfn first, uint64_t count,
 
         if (hv_leaf_has_frame(old)) {
             leavers->mfn[leavers->count++] = old.mfn;
+            leavers->shared += old.kind == HV_LEAF_SHARED;
         } else if (old.kind == HV_LEAF_UNPOPULATED) {
             leavers->unpopulated++;
         }
@@ -233,11 +235,13 @@ static void publish_kind(struct hv_memory *memory, hv_gfn first, uint64_t count,
 
 static void put_leavers(struct hv_memory *memory, const struct leavers *leavers)
 {
+    uint64_t unclaimed = leavers->unpopulated + leavers->shared;
+
     hv_lock_take(&memory->page_lock);
-    memory->claimed_frames -= leavers->unpopulated;
-    hv_count(&memory->populated_frames, -leavers->count);
+    memory->claimed_frames -= unclaimed;
+    hv_count(&memory->populated_frames, -(leavers->count - leavers->shared));
     hv_lock_drop(&memory->page_lock);
-    hv_heap_unclaim(hv_arena_heap(memory->arena), leavers->unpopulated);
+    hv_heap_unclaim(hv_arena_heap(memory->arena), unclaimed);
     for (size_t i = 0; i < leavers->count; i++) {
         hv_frame_type_put(memory->arena, leavers->mfn[i]);
         hv_frame_put(memory->arena, leavers->mfn[i]);
@@ -255,8 +259,7 @@ static int revoke_range(struct hv_memory *memory, hv_gfn first, uint64_t count)
     return err;
 }
 
-/* All of the domain's own TLBs, whatever their age, and wait. OUTSIDE; FLUSH_WAIT. */
-static void flush_all(struct hv_memory *memory)
+void hv_memory_flush_all(struct hv_memory *memory)
 {
     hv_holders_flush(&memory->arena->holders, memory->holder, hv_memory_flush_mask(memory, NULL),
                      HV_MAPPERS_NONE, hv_flush_clock(&memory->arena->holders), &memory->flushes);
@@ -282,7 +285,7 @@ static int set_kind_in_extent(struct hv_memory *memory, hv_gfn first, uint64_t c
         return err;
     }
     if (leavers.count > 0) {
-        flush_all(memory);
+        hv_memory_flush_all(memory);
     }
     put_leavers(memory, &leavers);
     hv_memory_change_end(memory, &change);

@@ -10,19 +10,23 @@
 
 #define P2M_FRAMES_MAX (UINT64_C(1) << 34)
 #define LEAF_KIND      60
+#define LEAF_HOLDS     40
 /* As many looks at extents without a table cost what it costs to free one. */
 #define P2M_LOOKS      64
 
 static uint64_t leaf_pack(struct hv_leaf leaf)
 {
-    return (uint64_t)leaf.kind << LEAF_KIND | (hv_leaf_has_frame(leaf) ? leaf.mfn.v : 0);
+    HV_ASSERT(leaf.holds == 0 || leaf.kind == HV_LEAF_SHARED);
+    return (uint64_t)leaf.kind << LEAF_KIND | (uint64_t)leaf.holds << LEAF_HOLDS |
+           (hv_leaf_has_frame(leaf) ? leaf.mfn.v : 0);
 }
 
 static struct hv_leaf leaf_unpack(uint64_t word)
 {
     return (struct hv_leaf){
         .kind = (enum hv_leaf_kind)(word >> LEAF_KIND),
-        .mfn = {word & (HV_BIT(LEAF_KIND) - 1)},
+        .mfn = {word & (HV_BIT(LEAF_HOLDS) - 1)},
+        .holds = (uint32_t)(word >> LEAF_HOLDS) & HV_LEAF_HOLDS_MAX,
     };
 }
 

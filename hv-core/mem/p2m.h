@@ -3,13 +3,13 @@
  * Guest frame to what stands there (decisions D8). One radix level over 2 MiB extents; a leaf is
  * one word, so that lookups take no lock and a change is one store.
  *
- *   leaf   63:60 kind   59:0 frame number (ram kinds) or window offset in pages
+ *   leaf   63:60 kind   59:40 holds of blocks (SHARED)   39:0 frame number
  *
  * A change publishes the leaf, drops the p2m lock, flushes the holders, waits, and only then puts
  * the reference of the old leaf (D4).
  *
  * Invariants: (1) a RAM or ROM_OVER_RAM leaf holds the allocation's reference and one WRITABLE type
- * reference on its frame, RAM_RO one SEALED;
+ * reference on its frame, RAM_RO one SEALED; a SHARED leaf one general and one SEALED reference;
  * (2) readers take what they need from one load of the leaf.
  */
 #pragma once
@@ -21,6 +21,7 @@ enum hv_leaf_kind {
     HV_LEAF_HOLE, /* nothing: reads all ones, writes are ignored */
     HV_LEAF_RAM,
     HV_LEAF_RAM_RO,       /* sealed: a store goes to the slow path */
+    HV_LEAF_SHARED,       /* reads the frame; a store makes a page of one's own (mem/share.h) */
     HV_LEAF_ROM_OVER_RAM, /* reads the frame; stores are ignored */
     HV_LEAF_MMIO,         /* a device of the bus */
     HV_LEAF_ABSENT,       /* post-copy: not here yet */
@@ -31,8 +32,11 @@ enum hv_leaf_kind {
 
 struct hv_leaf {
     enum hv_leaf_kind kind;
-    hv_mfn mfn; /* HV_LEAF_RAM, RAM_RO and ROM_OVER_RAM */
+    hv_mfn mfn;     /* of hv_leaf_has_frame() */
+    uint32_t holds; /* HV_LEAF_SHARED: blocks of an engine that were decoded from it */
 };
+
+#define HV_LEAF_HOLDS_MAX ((1u << 20) - 1)
 
 struct hv_p2m {
     struct hv_lock lock; /* HV_RANK_P2M */
@@ -67,7 +71,7 @@ bool hv_p2m_covers(const struct hv_p2m *p2m, hv_gfn gfn);
 /** True when a frame stands behind the leaf. */
 static inline bool hv_leaf_has_frame(struct hv_leaf leaf)
 {
-    return leaf.kind == HV_LEAF_RAM || leaf.kind == HV_LEAF_RAM_RO ||
+    return leaf.kind == HV_LEAF_RAM || leaf.kind == HV_LEAF_RAM_RO || leaf.kind == HV_LEAF_SHARED ||
            leaf.kind == HV_LEAF_ROM_OVER_RAM;
 }
 

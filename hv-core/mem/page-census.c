@@ -23,7 +23,6 @@ static void count_extent(struct hv_page_census *census, const struct hv_memory *
         /* It may have gone to another meanwhile: one page is counted wrong, once. */
         frame = hv_arena_frame(memory->arena, leaf.mfn);
         reasons = hv_frame_reasons(frame);
-        census->counting[HV_CENSUS_COW] += (reasons & HV_SEAL_COW) != 0;
         census->counting[HV_CENSUS_PGTABLE] += (reasons & HV_SEAL_PGTABLE) != 0;
         census->counting[HV_CENSUS_PINNED] += hv_frame_pinned(frame);
     }

@@ -3,7 +3,7 @@
  * How many pages of a memory are used in a way that nobody counts when it begins or ends: read from
  * the frame table now and then, without a lock, a part at a time.
  *
- * What the p2m counts itself (populated, code) costs nothing to ask. These would cost the hottest
+ * What the p2m counts itself (populated, code, shared) costs nothing to ask. These would cost the hottest
  * words of the core a counter, or their users a name; so who asks for figures goes on with the look
  * at all pages instead, by 32 MiB of them a call: 33 µs, however large the memory.
  */
@@ -19,7 +19,6 @@
 struct hv_memory;
 
 enum hv_census_kind {
-    HV_CENSUS_COW,     /* sealed, being shared */
     HV_CENSUS_PGTABLE, /* sealed, being walked by others than their guest */
     HV_CENSUS_PINNED,  /* held for an area shared with the hypervisor, or for DMA */
     HV_CENSUS_KINDS,

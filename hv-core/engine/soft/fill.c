@@ -5,11 +5,12 @@
  *     leaf             read             write                  fetch
  *     RAM              plain            plain, noted dirty     RAM
  *     RAM_RO           plain            CODE (slow)            RAM
+ *     SHARED           plain            made one's own         RAM
  *     ROM_OVER_RAM     plain            ROM (slow): ignored    RAM
  *     HOLE MMIO WINDOW DEVICE (slow)    DEVICE (slow)          all ones
  *     UNPOPULATED      the extent is populated and the instruction restarted
  *
- * Populating may block, so the vCPU goes OUTSIDE for it (D4); whatever was looked up before, the
+ * Populating may block, as does parting a page from those it is shared with, so the vCPU goes OUTSIDE for it (D4); whatever was looked up before, the
  * running block included, may be gone afterwards. It happens once for 2 MiB, so it is not worth
  * being clever: the caller gets -EAGAIN and is OUTSIDE.
  *
@@ -22,6 +23,7 @@
 #include "engine/soft/tlb-private.h"
 
 #include "base/assert.h"
+#include "mem/share.h"
 
 /* What a fetch sees where no memory answers. */
 static const uint8_t bus_without_responder[HV_PAGE_SIZE] = {[0 ... HV_PAGE_SIZE - 1] = 0xff};
@@ -39,14 +41,17 @@ static void *host_of(const struct hv_engine_vcpu *vcpu, struct hv_leaf leaf, hv_
     return (char *)hv_arena_host(vcpu->memory->arena, leaf.mfn) + hv_gpa_offset(gpa);
 }
 
-static HV_COLD int populate(struct hv_engine_vcpu *vcpu, hv_gpa gpa)
+/* What stands at @gpa cannot be used as it is: have it made RAM, and restart the instruction. */
+static HV_COLD int make_usable(struct hv_engine_vcpu *vcpu, hv_gpa gpa)
 {
-    struct hv_leaf leaf;
+    hv_gfn gfn = hv_gpa_to_gfn(gpa);
+    struct hv_leaf leaf = hv_p2m_lookup(&vcpu->memory->p2m, gfn);
     int result;
 
     HV_ASSERT(!vcpu->bounce.exclusive);
     hv_doorbell_leave(vcpu->bell);
-    result = hv_memory_fill(vcpu->memory, hv_gpa_to_gfn(gpa), &leaf);
+    result = leaf.kind == HV_LEAF_SHARED ? hv_memory_unshare(vcpu->memory, gfn)
+                                         : hv_memory_fill(vcpu->memory, gfn, &leaf);
     if (result && result != -ECANCELED) {
         return result;
     }
@@ -55,9 +60,10 @@ static HV_COLD int populate(struct hv_engine_vcpu *vcpu, hv_gpa gpa)
     return soft_restart(vcpu);
 }
 
-static bool is_populated(struct hv_leaf leaf)
+static bool is_usable(struct hv_leaf leaf, enum soft_tlb_kind kind)
 {
-    return leaf.kind != HV_LEAF_UNPOPULATED && leaf.kind != HV_LEAF_ABSENT;
+    return leaf.kind != HV_LEAF_UNPOPULATED && leaf.kind != HV_LEAF_ABSENT &&
+           (leaf.kind != HV_LEAF_SHARED || kind != SOFT_TLB_WRITE);
 }
 
 /* Read an entry the p2m's way, and remember the page when it is memory. */
@@ -71,6 +77,7 @@ static HV_COLD int read_entry(struct hv_engine_vcpu *vcpu, hv_gpa gpa, unsigned 
     switch (leaf.kind) {
     case HV_LEAF_RAM:
     case HV_LEAF_RAM_RO:
+    case HV_LEAF_SHARED:
     case HV_LEAF_ROM_OVER_RAM:
         host = host_of(vcpu, leaf, gpa);
         *value_out = soft_ram_load(host, bytes);
@@ -80,7 +87,7 @@ static HV_COLD int read_entry(struct hv_engine_vcpu *vcpu, hv_gpa gpa, unsigned 
     case HV_LEAF_UNPOPULATED:
         break; /* it would be zeros: no need to populate it */
     case HV_LEAF_ABSENT:
-        return populate(vcpu, gpa);
+        return make_usable(vcpu, gpa);
     case HV_LEAF_HOLE:
     case HV_LEAF_MMIO:
     case HV_LEAF_WINDOW:
@@ -122,6 +129,8 @@ static int walk_update(void *context, hv_gpa gpa, unsigned bytes, uint64_t expec
             soft_piece_stored(vcpu, &piece);
         }
         break;
+    case HV_LEAF_SHARED:
+        return make_usable(vcpu, gpa);
     case HV_LEAF_UNPOPULATED:
     case HV_LEAF_ABSENT:
         *swapped_out = false; /* it was something else a moment ago: walk again */
@@ -194,11 +203,12 @@ static void enter(struct hv_engine_vcpu *vcpu, enum soft_tlb_mode mode, enum sof
     }
 }
 
-/* What an access of @kind to a leaf touches; UNPOPULATED and ABSENT have been dealt with. */
+/* What an access of @kind to a leaf touches that is_usable(). */
 static enum soft_piece_kind piece_kind(enum hv_leaf_kind leaf, enum soft_tlb_kind kind)
 {
     switch (leaf) {
     case HV_LEAF_RAM:
+    case HV_LEAF_SHARED:
         return SOFT_PIECE_RAM;
     case HV_LEAF_RAM_RO:
         return kind == SOFT_TLB_WRITE ? SOFT_PIECE_CODE : SOFT_PIECE_RAM;
@@ -222,8 +232,8 @@ static int place(struct hv_engine_vcpu *vcpu, enum soft_tlb_mode mode, enum soft
     struct soft_tlb_entry entry = {.tag = soft_tlb_page(gva)};
     struct hv_leaf leaf = look_up(vcpu, gpa);
 
-    if (!is_populated(leaf)) {
-        return populate(vcpu, gpa);
+    if (!is_usable(leaf, kind)) {
+        return make_usable(vcpu, gpa);
     }
     piece_out->kind = piece_kind(leaf.kind, kind);
     piece_out->gpa = gpa;
@@ -281,7 +291,7 @@ int soft_probe(struct hv_engine_vcpu *vcpu, enum soft_tlb_mode mode, uint64_t gv
         /* It faults as the store would, and sets no bit when it does. */
         return walk(vcpu, mode, HV_WALK_WRITE, gva, &found);
     }
-    return is_populated(look_up(vcpu, found.gpa)) ? 0 : populate(vcpu, found.gpa);
+    return is_usable(look_up(vcpu, found.gpa), SOFT_TLB_WRITE) ? 0 : make_usable(vcpu, found.gpa);
 }
 
 int soft_fetch_page(struct hv_engine_vcpu *vcpu, uint64_t gva, hv_gpa *gpa_out,
@@ -310,8 +320,8 @@ int soft_fetch_page(struct hv_engine_vcpu *vcpu, uint64_t gva, hv_gpa *gpa_out,
     }
 
     leaf = look_up(vcpu, found.gpa);
-    if (!is_populated(leaf)) {
-        return populate(vcpu, found.gpa);
+    if (!is_usable(leaf, SOFT_TLB_EXEC)) {
+        return make_usable(vcpu, found.gpa);
     }
     *gpa_out = found.gpa;
     *host_out = piece_kind(leaf.kind, SOFT_TLB_EXEC) == SOFT_PIECE_RAM

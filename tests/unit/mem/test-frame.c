@@ -294,7 +294,7 @@ int main(int argc, char **argv)
         {"mem.frame.change-flushes", test_change_flushes},
         {"mem.frame.change-spares-self", test_change_spares_self},
         {"mem.frame.seal-reasons", test_seal_reasons},
-        {"mem.frame.type-overflow", test_type_overflow},
+        {"tlb.overflow", test_type_overflow},
         {"mem.frame.pins", test_pins},
         {"mem.frame.taint", test_taint},
         {"mem.frame.dies", test_dies},

@@ -14,7 +14,7 @@ static struct hv_leaf set(uint64_t gfn, enum hv_leaf_kind kind, uint64_t mfn)
     struct hv_leaf old;
 
     hv_lock_take(&p2m.lock);
-    old = hv_p2m_set_locked(&p2m, (hv_gfn){gfn}, (struct hv_leaf){kind, {mfn}});
+    old = hv_p2m_set_locked(&p2m, (hv_gfn){gfn}, (struct hv_leaf){kind, {mfn}, 0});
     hv_lock_drop(&p2m.lock);
     return old;
 }
