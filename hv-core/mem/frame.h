@@ -34,6 +34,10 @@
  *       zeroed it, and never assigned meanwhile;
  *   (7) pins count only while the type is WRITABLE and INUSE.
  *
+ * A type is valid when that flush is done, and not before: who comes meanwhile waits. Nothing of a
+ * page's contents is validated, because no engine trusts a guest's tables (D1); so there is no half
+ * validated type to resume or to undo, as Xen's PGT_partial is.
+ *
  * Source: decisions D1 to D4; Xen's page_info for the shape of the two words.
  */
 #pragma once

@@ -474,7 +474,7 @@ int main(int argc, char **argv)
         {"tlb.get-aba", test_get_aba},
         {"tlb.old-type-cond", test_old_type},
         {"tlb.stale-type-on-steal", test_stale_type_on_steal},
-        {"tlb.share-waits", test_share_waits},
+        {"tlb.partial-resume", test_share_waits},
         {"tlb.share-taints", test_share_taints},
     };
 
