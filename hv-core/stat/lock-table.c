@@ -20,6 +20,7 @@ static struct hv_lock_quantiles quantiles(const struct hv_histogram *histogram)
         .p50 = hv_histogram_quantile(histogram, 500000),
         .p99 = hv_histogram_quantile(histogram, 990000),
         .max = hv_load_relaxed(&histogram->max_ns),
+        .count = hv_histogram_count(histogram),
     };
 }
 
@@ -58,19 +59,22 @@ static const struct hv_lock_quantiles *class_quantiles(struct classes *classes,
     return classes->side[at->head->class_index][readers].span;
 }
 
-/* What a taking costs that does not wait; 0 when none was timed. */
+/* Fewer samples say nothing of a median. */
+#define SAMPLES_LEAST 16u
+
+/* What a taking costs that does not wait; 0 when too few were timed. */
 static uint64_t taking_ns(struct classes *classes, const struct hv_lock_mark *mark,
                           const struct hv_lock_cursor *at)
 {
     const struct hv_lock_detail *detail = hv_load_acquire(&at->side->detail);
     const struct hv_lock_detail *before = hv_lock_mark_find(mark, at->head, at->side).detail;
 
-    if (!detail) {
-        return class_quantiles(classes, mark, at)[HV_LOCK_SPAN_ACQUIRE].p50;
-    }
-    return quantiles_since(&detail->span[HV_LOCK_SPAN_ACQUIRE],
-                           before ? &before->span[HV_LOCK_SPAN_ACQUIRE] : NULL)
-        .p50;
+    struct hv_lock_quantiles acquire;
+
+    acquire = detail ? quantiles_since(&detail->span[HV_LOCK_SPAN_ACQUIRE],
+                                       before ? &before->span[HV_LOCK_SPAN_ACQUIRE] : NULL)
+                     : class_quantiles(classes, mark, at)[HV_LOCK_SPAN_ACQUIRE];
+    return acquire.count >= SAMPLES_LEAST ? acquire.p50 : 0;
 }
 
 /* What the cheapest taking costs, of what the cursor is to go through. */

@@ -9,7 +9,8 @@
  * What a lock costs is more than the time that somebody waited for it: readers never wait for each
  * other, and yet pass a line between them at each taking. `lost_ns` is the waits, and what the takings
  * cost beyond those of the lock that is taken most cheaply, by the medians of what was sampled: an
- * estimate, by which the worst are found.
+ * estimate, by which the worst are found, and 0 while there are fewer than 16 samples. (Of one the
+ * worst would be who lost the CPU in it.)
  *
  * Nothing in the core is ever set back. Who wants figures from a moment on makes a mark, which keeps
  * what had been counted then, and asks for what came since: a mark is an epoch of its own, and each
@@ -29,6 +30,7 @@ struct hv_lock_mark;
 
 struct hv_lock_quantiles {
     uint64_t p50, p99, max; /* ns */
+    uint64_t count;         /* of what they are taken */
 };
 
 struct hv_lock_row {
