@@ -36,7 +36,9 @@ static int check_config(const struct hv_core_config *config)
         config->memory_bytes == 0 || config->memory_bytes % HV_EXTENT_SIZE) {
         return -EINVAL;
     }
-    return config->stat_period_ns != 0 && config->stat_period_ns < HV_STAT_EXPORT_PERIOD_MIN
+    return config->stat_period_ns == HV_STAT_EXPORT_BY_HAND ||
+                   (config->stat_period_ns != 0 &&
+                    config->stat_period_ns < HV_STAT_EXPORT_PERIOD_MIN)
                ? -EINVAL
                : 0;
 }

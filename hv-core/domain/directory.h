@@ -26,12 +26,14 @@
  */
 #pragma once
 
+#include "mem/frame.h"
 #include "sync/atomic.h"
 
 #include <hv/types.h>
 
 /* Ids 1 to 65,000; 0 and the top are never a guest's (HV_OWNER_NONE). */
-#define HV_DIRECTORY_IDS            65000u
+#define HV_DIRECTORY_IDS 65000u
+HV_STATIC_ASSERT(HV_DIRECTORY_IDS < HV_OWNER_SHARED, "ids above are no domain's");
 #define HV_DIRECTORY_REFERENCES_MAX 0xffffu
 #define HV_DIRECTORY_GENERATION_MAX ((UINT64_C(1) << 48) - 1)
 

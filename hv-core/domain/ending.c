@@ -49,7 +49,7 @@ bool hv_ending_set(struct hv_ending *ending, uint64_t life, enum hv_domain_end e
     hv_lock_take(&ending->lock);
     first = hv_ending_end(ending) == HV_DOMAIN_END_NONE && hv_ending_life(ending) == life;
     if (first) {
-        hv_store_seq(&ending->unsettled, 1);
+        hv_add_seq(&ending->unsettled, 1);
         write_locked(ending, &status);
     }
     hv_lock_drop(&ending->lock);
@@ -60,8 +60,9 @@ void hv_ending_settle(struct hv_ending *ending)
 {
     HV_ASSERT(hv_load_relaxed(&ending->unsettled));
     /* Pairs with hv_ending_renew(). */
-    hv_store_seq(&ending->unsettled, 0);
-    hv_futex_wake(&ending->unsettled, INT32_MAX);
+    if (hv_sub_seq(&ending->unsettled, 1) == 1) {
+        hv_futex_wake(&ending->unsettled, INT32_MAX);
+    }
 }
 
 bool hv_ending_forget(struct hv_ending *ending)
@@ -85,9 +86,11 @@ void hv_ending_renew(struct hv_ending *ending)
 
     hv_lock_check_wait(HV_RANK_FLUSH_WAIT, "what follows from a domain's end");
     while (!renewed) {
-        while (hv_load_seq(&ending->unsettled)) {
+        uint32_t unsettled;
+
+        while ((unsettled = hv_load_seq(&ending->unsettled)) != 0) {
             HV_RACE("ending.renew.waits");
-            hv_futex_wait(&ending->unsettled, 1, HV_NS_NEVER);
+            hv_futex_wait(&ending->unsettled, unsettled, HV_NS_NEVER);
         }
         HV_RACE("ending.renew.settled");
         hv_lock_take(&ending->lock);

@@ -3,8 +3,8 @@
  * How a domain ended by itself: written by the first who ends it, read by anybody without a lock.
  *
  *     none --hv_ending_set--> one of enum hv_domain_end, unsettled --hv_ending_settle--> settled
- *     settled --hv_ending_forget--> none        the same life goes on
- *     none, settled --hv_ending_renew--> none   the next life begins
+ *     unsettled, settled --hv_ending_forget--> none   the same life goes on, and who set it settles it
+ *     none, settled --hv_ending_renew--> none         the next life begins
  *
  * An end belongs to a life: who was held up since he looked at the guest must not end what a reset
  * has made of it since. Nor must who has set an end and not done yet what follows from it: a renewal
@@ -24,7 +24,7 @@ struct hv_ending {
     struct hv_seqcount sequence;
     /* Atomic, written under &lock. */
     _Atomic uint64_t life; /* renewals */
-    /* Atomic: an end was set and is not settled; futex word. */
+    /* Atomic: ends that were set, forgotten ones too, and are not settled; futex word. */
     _Atomic uint32_t unsettled;
     /* Atomic, consistent with each other by `sequence`. */
     _Atomic uint32_t end; /* enum hv_domain_end */

@@ -149,7 +149,7 @@ static void put_back(struct hv_reaper *reaper, struct hv_domain *domain, bool wa
 
 void hv_reaper_bury(struct hv_reaper *reaper, struct hv_domain *domain)
 {
-    struct hv_domain *below = hv_load_relaxed(&reaper->unheld);
+    struct hv_domain *below = hv_load_seq(&reaper->unheld);
 
     do {
         domain->reaping.below = below;
@@ -161,7 +161,7 @@ void hv_reaper_bury(struct hv_reaper *reaper, struct hv_domain *domain)
 static bool free_unheld(struct hv_reaper *reaper)
 {
     struct hv_domain *domain =
-        hv_load_relaxed(&reaper->unheld) ? hv_swap_seq(&reaper->unheld, NULL) : NULL;
+        hv_load_seq(&reaper->unheld) ? hv_swap_seq(&reaper->unheld, NULL) : NULL;
     bool any = domain != NULL;
 
     while (domain) {

@@ -157,13 +157,15 @@ static bool flush_old_use(struct hv_arena *arena, const struct hv_frame_taken *t
 {
     struct hv_memory *memory = access->memory;
     uint64_t stamp = taken->old & HV_FRAME_VALUE_MASK;
+    /* Mappers that only read one of those it was shared with: no taint tells of them. */
+    uint64_t mappers = word_reasons(taken->old) & HV_SEAL_COW ? HV_MAPPERS_ALL : HV_MAPPERS_NONE;
 
     if (taken->old & HV_FRAME_STAMPING) {
         /* Its put has not read the clock yet, or not published it: no stamp of its is newer. */
         stamp = hv_flush_clock(&arena->holders);
     }
     hv_holders_flush(&arena->holders, memory->holder, hv_memory_flush_mask(memory, access->self),
-                     HV_MAPPERS_NONE, stamp, &memory->flushes);
+                     mappers, stamp, &memory->flushes);
     return arena->strategy->change && arena->strategy->change(arena, memory, taken->old, stamp);
 }
 
@@ -208,6 +210,7 @@ int hv_frame_type_get(struct hv_arena *arena, hv_mfn mfn, enum hv_frame_type typ
         hv_frame_owner(frame) != access->memory->owner) {
         return -ENOENT;
     }
+    HV_RACE("frame.get.owned");
     do {
         err = hv_frame_type_take(frame, type, reason, access->foreign, &taken);
         if (err) {

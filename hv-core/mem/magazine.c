@@ -186,12 +186,12 @@ static bool book_credit(struct hv_heap *heap, struct hv_magazine *magazine)
     uint32_t word = hv_load_seq(&magazine->word);
     uint32_t credit;
 
-    if (hv_magazine_credit(word) == 0) {
+    /* TAKEN: who took it books it, and said so before. */
+    if (hv_magazine_credit(word) == 0 || (word & HV_MAGAZINE_TAKEN)) {
         return false;
     }
     begin_crediting(heap);
     do {
-        /* TAKEN: who took it books it. */
         credit = word & HV_MAGAZINE_TAKEN ? 0 : hv_magazine_credit(word);
     } while (credit > 0 && !hv_cas_weak_seq(&magazine->word, &word, hv_magazine_count(word)));
     HV_RACE("magazine.credit.taken");
@@ -243,6 +243,7 @@ bool hv_magazines_collect(struct hv_heap *heap)
     bool found = false;
     uint32_t ticket;
 
+    hv_lock_check_wait(HV_RANK_HEAP, "credit of a magazine");
     for (unsigned i = 0; i < count_magazines(heap); i++) {
         found |= book_credit(heap, nth_magazine(heap, i));
     }
@@ -255,7 +256,6 @@ bool hv_magazines_collect(struct hv_heap *heap)
         hv_eventcount_cancel(&heap->settled);
         return false;
     }
-    hv_lock_check_wait(HV_RANK_HEAP, "credit of a magazine");
     HV_RACE("magazine.credit.awaited");
     hv_eventcount_wait(&heap->settled, ticket, HV_NS_NEVER);
     return true;

@@ -60,6 +60,32 @@ int hv_memory_get_page(struct hv_memory *memory, hv_gfn gfn, bool populate,
     return err;
 }
 
+/* Once the frame is had WRITABLE it is not shared any more: so this is looked at after that. */
+static bool stands_as_ram(const struct hv_memory *memory, hv_gfn gfn, hv_mfn mfn)
+{
+    struct hv_leaf leaf = hv_p2m_lookup(&memory->p2m, gfn);
+
+    return (leaf.kind == HV_LEAF_RAM || leaf.kind == HV_LEAF_RAM_RO) && leaf.mfn.v == mfn.v;
+}
+
+static int get_ram_type(struct hv_memory *memory, hv_gfn gfn, hv_mfn mfn,
+                        const struct hv_frame_access *access)
+{
+    int err = hv_frame_type_get(memory->arena, mfn, HV_FRAME_TYPE_WRITABLE, 0, access);
+
+    if (err != 0 && err != -EBUSY && err != -ENOENT) {
+        return err;
+    }
+    if (err != -ENOENT && stands_as_ram(memory, gfn, mfn)) {
+        return err;
+    }
+    /* It is being shared, or was, and what stands there now is a copy. */
+    if (err == 0) {
+        hv_frame_type_put(memory->arena, mfn);
+    }
+    return -EAGAIN;
+}
+
 /* One try; -EAGAIN when the page became another in between. */
 static int get_writable(struct hv_memory *memory, hv_gfn gfn, bool foreign, hv_mfn *mfn_out)
 {
@@ -74,9 +100,7 @@ static int get_writable(struct hv_memory *memory, hv_gfn gfn, bool foreign, hv_m
     switch (leaf.kind) {
     case HV_LEAF_RAM:
     case HV_LEAF_RAM_RO:
-        err = hv_frame_type_get(memory->arena, leaf.mfn, HV_FRAME_TYPE_WRITABLE, 0, &access);
-        /* Another owner: it is being shared. */
-        err = err == -ENOENT ? -EAGAIN : err;
+        err = get_ram_type(memory, gfn, leaf.mfn, &access);
         break;
     case HV_LEAF_SHARED:
         err = -EAGAIN;

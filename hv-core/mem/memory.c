@@ -30,7 +30,7 @@ int hv_memory_init(struct hv_memory *memory, struct hv_arena *arena, uint16_t ow
         .claimed_frames = frames,
         .undeclared_frames = frames,
     };
-    if (bytes % HV_PAGE_SIZE != 0 || frames > hv_arena_frames(arena) || owner == HV_OWNER_NONE) {
+    if (bytes % HV_PAGE_SIZE != 0 || frames > hv_arena_frames(arena) || owner >= HV_OWNER_SHARED) {
         return -EINVAL;
     }
     err = hv_heap_claim(hv_arena_heap(arena), frames);

@@ -32,7 +32,8 @@ struct hv_memory_hooks {
     void (*revoke_code)(void *context, hv_gfn gfn);
     /**
      * A mapper is about to hold pages: what the memory stands in stays until it lets go, relinquished
-     * or not. 0, or -EOVERFLOW when too many do. Both NULL: the owner sees to that in another way.
+     * or not. 0, or -EOVERFLOW when too many do. Both NULL: the owner sees to that in another
+     * way, and not by `held_frames`, after whose fall the memory is looked at once more.
      */
     int (*hold)(void *context);
     /**

@@ -19,7 +19,7 @@
 struct hv_memory;
 
 enum hv_census_kind {
-    HV_CENSUS_PGTABLE, /* sealed, being walked by others than their guest */
+    HV_CENSUS_PGTABLE, /* sealed, walked by others than their guest; or once, and sealed since */
     HV_CENSUS_PINNED,  /* held for an area shared with the hypervisor, or for DMA */
     HV_CENSUS_KINDS,
 };

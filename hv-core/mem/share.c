@@ -80,7 +80,8 @@ static void put_references(struct hv_arena *arena, hv_mfn mfn)
 
 /*
  * RAM becomes SHARED, with one leaf. Who looks it up from now on finds a frame of another owner: the
- * owner is changed first, so that nobody spins over a leaf whose frame he cannot hold.
+ * owner is changed first. Who looks in between finds an owner that does not fit the leaf, and looks again
+ * until it does: for a few stores.
  */
 static int seal_locked(struct hv_memory *memory, hv_gfn gfn, hv_mfn mfn,
                        struct hv_frame_taken *taken_out) HV_REQUIRES(&memory->p2m.lock);

@@ -10,7 +10,8 @@
  * Invariants:
  *   (1) a shared frame's bytes never change: it is published to another leaf only after everybody
  *       who could write it has forgotten how (flush after the seal), and is WRITABLE again only when
- *       one leaf is left;
+ *       one leaf is left, and everybody's mappers have forgotten it too: they may know it from another
+ *       leaf, though they only read;
  *   (2) a SHARED leaf keeps one frame of its memory's claim, so that to make the page one's own never
  *       fails for want of a claim. The shared frame itself is part of nobody's claim; sharing costs
  *       one claim more than not sharing until the copies are made, and saves host memory meanwhile;

@@ -189,6 +189,8 @@ static void *duty_main(void *data)
         next = turns[thread->duty](upkeep, now);
         /* What wants the CPU does so by the host's clock. */
         if (thread->duty == HV_DUTY_SCRUB && upkeep->clock->kind == HV_CLOCK_KIND_HOST) {
+            /* It has taken a while; and longer, when it lost its CPU. */
+            now = hv_clock_now(upkeep->clock);
             next = hv_upkeep_pace(upkeep, next, now, hv_thread_preemptions());
         }
         if (next.v == HV_NS_NEVER.v) {

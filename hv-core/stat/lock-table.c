@@ -68,7 +68,6 @@ static uint64_t taking_ns(struct classes *classes, const struct hv_lock_mark *ma
 {
     const struct hv_lock_detail *detail = hv_load_acquire(&at->side->detail);
     const struct hv_lock_detail *before = hv_lock_mark_find(mark, at->head, at->side).detail;
-
     struct hv_lock_quantiles acquire;
 
     acquire = detail ? quantiles_since(&detail->span[HV_LOCK_SPAN_ACQUIRE],

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -49,7 +50,8 @@ static gboolean check_header(LodgeStatReader *reader, GError **error)
 {
     struct hv_stat_pages_header header;
 
-    memcpy(&header, reader->header, sizeof(header));
+    /* Without what the core writes while it is read. */
+    memcpy(&header, reader->header, offsetof(struct hv_stat_pages_header, rounds));
     if (header.magic != HV_STAT_PAGES_MAGIC) {
         return refuse(error, _("it begins otherwise"));
     }

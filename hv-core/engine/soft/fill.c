@@ -10,9 +10,10 @@
  *     HOLE MMIO WINDOW DEVICE (slow)    DEVICE (slow)          all ones
  *     UNPOPULATED      the extent is populated and the instruction restarted
  *
- * Populating may block, as does parting a page from those it is shared with, so the vCPU goes OUTSIDE for it (D4); whatever was looked up before, the
- * running block included, may be gone afterwards. It happens once for 2 MiB, so it is not worth
- * being clever: the caller gets -EAGAIN and is OUTSIDE.
+ * Populating may block, as does parting a page from those it is shared with, so the vCPU goes
+ * OUTSIDE for it (D4); whatever was looked up before, the running block included, may be gone
+ * afterwards. It happens once for 2 MiB, or once for a page, so it is not worth being clever: the
+ * caller gets -EAGAIN and is OUTSIDE.
  *
  * A write translation exists only when the leaf's dirty bit is set and is good for one dirty epoch
  * (D5): hv_memory_note_write() is called when it is entered, and serving EPOCH drops all of them.
@@ -21,6 +22,8 @@
 #include "engine/soft/code.h"
 #include "engine/soft/ram.h"
 #include "engine/soft/tlb-private.h"
+
+#include <errno.h>
 
 #include "base/assert.h"
 #include "mem/share.h"
@@ -52,10 +55,11 @@ static HV_COLD int make_usable(struct hv_engine_vcpu *vcpu, hv_gpa gpa)
     hv_doorbell_leave(vcpu->bell);
     result = leaf.kind == HV_LEAF_SHARED ? hv_memory_unshare(vcpu->memory, gfn)
                                          : hv_memory_fill(vcpu->memory, gfn, &leaf);
-    if (result && result != -ECANCELED) {
+    /* A dying domain's vCPU finds the reason at the next entry; a page whose blocks were not given up
+     * in time is asked for again (D1: a guest never sees -EBUSY). */
+    if (result && result != -ECANCELED && result != -EBUSY) {
         return result;
     }
-    /* A dying domain's vCPU finds the reason at the next entry. */
     vcpu->awaits_device = false;
     return soft_restart(vcpu);
 }

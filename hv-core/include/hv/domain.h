@@ -66,8 +66,8 @@ struct hv_domain_config {
  * @why  @why_size bytes for a sentence that names the bad value; may be NULL.
  *
  * Returns 0 and *domain_out, a reference that the caller drops by hv_domain_destroy() or
- * hv_domain_put(); -EINVAL for a value missing or out of range; -ENOTSUP when the engine is unknown or cannot run here; -ENOMEM; -ENOSPC when 65,000
- * domains exist.
+ * hv_domain_put(); -EINVAL for a value missing or out of range; -ENOTSUP when the engine is unknown
+ * or cannot run here; -ENOMEM; -ENOSPC when 65,000 domains exist.
  */
 HV_MUST_CHECK int hv_domain_create(struct hv_core *core, const struct hv_domain_config *config,
                                    struct hv_domain **domain_out, char *why, size_t why_size);

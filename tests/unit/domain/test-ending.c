@@ -74,6 +74,22 @@ static void test_lives(void)
     hv_ending_finish(&ending);
 }
 
+/* Of two ends of one life, the first forgotten, both are to be settled. */
+static void test_two_unsettled(void)
+{
+    hv_ending_init(&ending);
+    /* A, a vCPU, has set it, and is held up before it settles. */
+    TAP_OK(hv_ending_set(&ending, hv_ending_life(&ending), HV_DOMAIN_END_NO_MEMORY, 0, 0, ""));
+    TAP_OK(hv_ending_forget(&ending)); /* unpause */
+    TAP_OK(hv_ending_set(&ending, hv_ending_life(&ending), HV_DOMAIN_END_CRASH, 0, 0, "B"));
+    hv_ending_settle(&ending);              /* A */
+    TAP_OK(hv_load_seq(&ending.unsettled)); /* B has not: a renewal must wait */
+    hv_ending_settle(&ending);              /* B */
+    TAP_OK(!hv_load_seq(&ending.unsettled));
+    hv_ending_renew(&ending);
+    hv_ending_finish(&ending);
+}
+
 static _Atomic uint32_t renewed;
 
 static void renew_as_1(unsigned index, void *context)
@@ -218,6 +234,7 @@ int main(int argc, char **argv)
     static const struct tap_case cases[] = {
         {"domain.ending.first-wins", test_first_wins},
         {"domain.ending.forget", test_forget},
+        {"domain.ending.two-unsettled", test_two_unsettled},
         {"domain.ending.lives", test_lives},
         {"domain.ending.renew-waits", test_renew_waits},
         {"domain.ending.renew-meets-end", test_renew_meets_end},

@@ -391,6 +391,90 @@ static void test_device_amid(void)
     close_two();
 }
 
+/* A device has seen whose the frame is, and then the page is shared: it is no page that stays sealed. */
+static void test_device_between(void)
+{
+    struct threads device;
+    bool wrote = false;
+
+    if (skip_script()) {
+        return;
+    }
+    TAP_OK(open_two(NULL));
+    TAP_OK(put(first(), PAGE, 1));
+    hv_race_begin();
+    hv_race_stop(1, "frame.get.owned", 0);
+    threads_start(&device, 1, write_body, &wrote);
+    TAP_OK(hv_race_await(1, "frame.get.owned"));
+    TAP_EQ(hv_memory_share(first(), PAGE, &second, OTHER), 0);
+    hv_race_end();
+    threads_join(&device);
+    TAP_OK(wrote);
+    TAP_EQ(get(first(), PAGE), 2);
+    close_two();
+}
+
+/* The same, and both have copies by the time that it goes on: it writes the one that stands. */
+static void test_device_orphan(void)
+{
+    struct threads device;
+    bool wrote = false;
+
+    if (skip_script()) {
+        return;
+    }
+    TAP_OK(open_two(NULL));
+    TAP_OK(put(first(), PAGE, 1));
+    hv_race_begin();
+    hv_race_stop(1, "frame.get.owned", 0);
+    threads_start(&device, 1, write_body, &wrote);
+    TAP_OK(hv_race_await(1, "frame.get.owned"));
+    TAP_EQ(hv_memory_share(first(), PAGE, &second, OTHER), 0);
+    TAP_EQ(hv_memory_unshare(first(), PAGE), 0);
+    TAP_EQ(hv_memory_unshare(&second, OTHER), 0);
+    hv_race_end();
+    threads_join(&device);
+    TAP_OK(wrote);
+    TAP_EQ(get(first(), PAGE), 2);
+    close_two();
+}
+
+static unsigned forgotten;
+
+static void forget(void *context)
+{
+    (void)context;
+    forgotten++;
+}
+
+/* A mapper of the one may still know the frame when it is the other's alone: it is told to forget. */
+static void test_mapper_forgets(void)
+{
+    const struct hv_mapper_config config = {.name = "reader", .forget = forget};
+    struct hv_mapper *mapper;
+    struct hv_foreign *foreign;
+    const uint64_t *stale;
+
+    TAP_OK(open_two(NULL));
+    TAP_OK(put(first(), PAGE, 11));
+    TAP_EQ(hv_memory_share(first(), PAGE, &second, OTHER), 0);
+    TAP_EQ(hv_mapper_create(fixture.arena, &config, &mapper), 0);
+    TAP_EQ(hv_foreign_grant(mapper, &second, HV_FOREIGN_READ), 0);
+    TAP_EQ(hv_foreign_map(mapper, &second, OTHER, 1, HV_FOREIGN_READ, &foreign), 0);
+    hv_mapper_enter(mapper);
+    stale = hv_foreign_page(foreign, 0);
+    TAP_EQ(*stale, 11);
+    hv_mapper_leave(mapper);
+    hv_foreign_unmap(foreign);
+    TAP_EQ(hv_memory_unshare(&second, OTHER), 0);
+    TAP_OK(put(first(), PAGE, 0x5ec7e7));
+    hv_mapper_enter(mapper);
+    TAP_EQ(forgotten, 1);
+    hv_mapper_leave(mapper);
+    hv_mapper_destroy(mapper);
+    close_two();
+}
+
 /* ---- any order of anything ---- */
 
 #define MEMORIES 3u
@@ -480,6 +564,9 @@ int main(int argc, char **argv)
         {"tlb.cow-break-killed", test_killed_amid},
         {"tlb.cow-break-device", test_device_amid},
         {"share.random", test_random},
+        {"tlb.cow-break-device-between", test_device_between},
+        {"tlb.cow-break-device-orphan", test_device_orphan},
+        {"tlb.cow-break-mapper", test_mapper_forgets},
     };
 
     return tap_run(argc, argv, cases, HV_ARRAY_LEN(cases));
