@@ -139,6 +139,8 @@ static void enter_phase(struct hv_domain *domain, enum hv_teardown_phase phase)
 int hv_teardown_step(struct hv_domain *domain, uint64_t frames, hv_ns end)
 {
     const struct hv_clock *clock = &domain->core->clock;
+    /* Less at the end of a step would split an extent that the next one can give back whole. */
+    uint64_t least = frames < HV_EXTENT_FRAMES ? frames : HV_EXTENT_FRAMES;
     int rc = -EAGAIN;
 
     hv_lock_check_none("taking a domain apart");
@@ -157,7 +159,8 @@ int hv_teardown_step(struct hv_domain *domain, uint64_t frames, hv_ns end)
             rc = phase + 1 == HV_TEARDOWN_DONE ? 0 : -EAGAIN;
         }
         frames -= used < frames ? used : frames;
-    } while (rc == -EAGAIN && frames > 0 && hv_ns_before(hv_clock_now(clock), end));
+    } while (rc == -EAGAIN && frames > 0 && frames >= least &&
+             hv_ns_before(hv_clock_now(clock), end));
     return rc;
 }
 

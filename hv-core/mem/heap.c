@@ -424,6 +424,7 @@ static void sum_free(const struct hv_heap *heap, struct hv_heap_info *info, uint
         info->clean_frames += hv_load_relaxed(&heap->shards[i].clean);
         info->dirty_frames += hv_load_relaxed(&heap->shards[i].dirty);
         info->returned_frames += hv_load_relaxed(&heap->shards[i].returned);
+        info->freed_extents += hv_load_relaxed(&heap->shards[i].freed_extents);
     }
     hv_magazines_sum(heap, &info->magazine_frames, credit_out);
     info->moving_frames = hv_load_relaxed(&heap->moving);

@@ -23,6 +23,7 @@ struct hv_heap_info {
     uint64_t magazine_frames; /* in the magazines of threads */
     uint64_t moving_frames;   /* in some thread's hands: being scrubbed, returned, moved */
     uint64_t claimed_frames;  /* of the free ones */
+    uint64_t freed_extents;   /* a counter: how often hv_heap_free_extent() freed one */
 };
 
 /**

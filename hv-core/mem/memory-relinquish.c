@@ -175,13 +175,21 @@ static uint64_t relinquish_step(struct hv_memory *memory, uint64_t budget)
     return count;
 }
 
+/* Less than an extent, where one begins, is left to the next call, which can give it back whole. */
+static bool is_left_to_next(const struct hv_memory *memory, uint64_t budget)
+{
+    return budget < HV_EXTENT_FRAMES && memory->relinquished % HV_EXTENT_FRAMES == 0;
+}
+
 int hv_memory_relinquish(struct hv_memory *memory, uint64_t budget)
 {
+    bool by_extents = budget >= HV_EXTENT_FRAMES;
+
     if (!memory->settled) {
         settle(memory);
     }
     while (memory->relinquished < memory->p2m.frames) {
-        if (budget == 0) {
+        if (budget == 0 || (by_extents && is_left_to_next(memory, budget))) {
             return -EAGAIN;
         }
         budget -= relinquish_step(memory, budget);

@@ -106,7 +106,8 @@ HV_MUST_CHECK int hv_memory_init(struct hv_memory *memory, struct hv_arena *aren
 void hv_memory_kill(struct hv_memory *memory);
 
 /**
- * Tear down in bounded steps: puts the references of up to @budget frames, whole extents first.
+ * Tear down in bounded steps: puts the references of up to @budget frames, by whole extents where
+ * they stand so and @budget is one at least.
  *
  * Returns 0 when nothing is left in the p2m; -EAGAIN when called again goes on. No vCPU may run.
  * The first call makes the memory dying, and waits for changes that began before. A frame that a

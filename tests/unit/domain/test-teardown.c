@@ -6,6 +6,7 @@
 #include "lib/threads.h"
 #include "machine.h"
 #include "mem/foreign.h"
+#include "mem/heap.h"
 #include "sync/race.h"
 
 #include "base/alloc.h"
@@ -159,6 +160,29 @@ static void test_restart(void)
 
     for (size_t i = 0; i < HV_ARRAY_LEN(every) && !tap_failed(); i++) {
         restart_every(every[i]);
+    }
+}
+
+/* A turn has other work, too: what then remains of it is too little for an extent, and splits none. */
+static void test_whole_extents(void)
+{
+    static const uint64_t turns[] = {512, 1000, 4096};
+
+    for (size_t i = 0; i < HV_ARRAY_LEN(turns) && !tap_failed(); i++) {
+        struct hv_heap_info info;
+        struct hv_domain *domain;
+
+        TAP_OK(open_core(40 * HV_MIB, turns[i]));
+        domain = make(12);
+        TAP_OK(domain && run(domain));
+        TAP_EQ(hv_domain_kill(domain), 0);
+        while (turn()) {
+        }
+        hv_heap_get_info(hv_arena_heap(core->arena), &info);
+        TAP_EQ(info.freed_extents, 11);
+        hv_domain_put(domain);
+        TAP_AWAIT(nothing_is_left());
+        close_core();
     }
 }
 
@@ -561,6 +585,7 @@ int main(int argc, char **argv)
 {
     static const struct tap_case cases[] = {
         {"dom.restart-every-k", test_restart},
+        {"dom.whole-extents", test_whole_extents},
         {"dom.continuation-fair", test_fair},
         {"dom.info-lockfree-counted", test_info_counted},
         {"domain.teardown.progress", test_progress},

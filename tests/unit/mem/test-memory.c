@@ -255,6 +255,28 @@ static void test_relinquish_locks(void)
     fixture_close(&fixture);
 }
 
+/* What stands whole goes whole, whatever holes and single pages came before it in the same step. */
+static void test_relinquish_whole(void)
+{
+    static const uint64_t budgets[] = {512, 513, 700, 1023, 4096};
+    static const unsigned filled[] = {0, 3, 4, 6, 7};
+
+    for (size_t i = 0; i < HV_ARRAY_LEN(budgets) && !tap_failed(); i++) {
+        TAP_OK(fixture_open(&fixture, 10, 8 * HV_EXTENT_FRAMES, NULL, NULL));
+        TAP_EQ(hv_memory_set_kind(&fixture.memory, (hv_gfn){160}, 96, HV_LEAF_MMIO), 0);
+        for (size_t k = 0; k < HV_ARRAY_LEN(filled); k++) {
+            hv_gfn gfn = {filled[k] * HV_EXTENT_FRAMES};
+
+            TAP_OK(fixture_fill(&fixture, gfn).v != HV_MFN_NONE.v);
+        }
+        while (hv_memory_relinquish(&fixture.memory, budgets[i]) == -EAGAIN) {
+        }
+        TAP_EQ(fixture_info(&fixture).freed_extents, HV_ARRAY_LEN(filled) - 1);
+        TAP_EQ(fixture.memory.populated_frames, 0);
+        fixture_close(&fixture);
+    }
+}
+
 static void finish_alive(void)
 {
     if (fixture_open(&fixture, 2, HV_EXTENT_FRAMES, NULL, NULL)) {
@@ -365,6 +387,7 @@ int main(int argc, char **argv)
         {"mem.memory.restart-every-k", test_relinquish_steps},
         {"mem.memory.fill-vs-dying", test_fill_vs_dying},
         {"mem.memory.relinquish-locks", test_relinquish_locks},
+        {"mem.memory.relinquish-whole", test_relinquish_whole},
         {"mem.memory.dies", test_dies},
         {"mem.memory.fail-at-n", test_fail_at},
         {"mem.memory.fill-without-memory", test_fill_without_memory},
