@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * One run of one way: domains whose RAM is all populated, taken apart with a thread each, and another
- * time with one thread for all.
+ * time with one thread for all. The product's way has no more threads than the host has CPUs, which
+ * take domains by turns, as its reapers do.
  *
  * Meanwhile an observer asks by turns for the free memory, as a management tool does, and for one
  * frame, and notes how long each took.
@@ -9,10 +10,14 @@
 #include "bench/hv-bench-destroy.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "bench/hv-bench.h"
+#include "sync/lock-profile.h"
 
 /* Pauses of the observer, ns: it is to see, not to load. */
 #define OBSERVER_PAUSE 100000
@@ -65,7 +70,16 @@ static int stock_old_heap(struct destroy_rig *rig)
     return err;
 }
 
-static int open_rig(struct destroy_rig *rig, enum hv_backing_kind backing)
+/* The locks of both heaps, which have been made. */
+static int set_sampling(uint32_t one_in)
+{
+    int err = hv_lock_set_sampling("mem.heap.shard", one_in);
+
+    return err ? err : hv_lock_set_sampling("bench.heap", one_in);
+}
+
+static int open_rig(struct destroy_rig *rig, const struct destroy_way *way,
+                    enum hv_backing_kind backing)
 {
     uint64_t bytes = rig->domains * rig->pages * HV_PAGE_SIZE + SPARE_EXTENTS * HV_EXTENT_SIZE;
     const struct hv_arena_config config = {backing, bytes};
@@ -76,8 +90,12 @@ static int open_rig(struct destroy_rig *rig, enum hv_backing_kind backing)
     }
     hv_lock_init(&rig->domctl, HV_RANK_LIFECYCLE, "bench.domctl", 0);
     hv_lock_init(&rig->kill, HV_RANK_LIFECYCLE, "bench.kill", 0);
+    hv_lock_init(&rig->turns.lock, HV_RANK_LEAF, "bench.turns", 0);
     old_heap_init(&rig->old, rig->arena);
-    err = stock_old_heap(rig);
+    err = set_sampling(way->batched ? 1 : HV_LOCK_SAMPLING);
+    if (!err) {
+        err = stock_old_heap(rig);
+    }
     for (unsigned i = 0; !err && i < rig->domains; i++) {
         err = open_domain(rig, i);
     }
@@ -93,6 +111,7 @@ static void close_rig(struct destroy_rig *rig)
         close_domain(rig, i);
     }
     old_heap_finish(&rig->old);
+    hv_lock_finish(&rig->turns.lock);
     hv_lock_finish(&rig->kill);
     hv_lock_finish(&rig->domctl);
     hv_arena_destroy(rig->arena);
@@ -107,30 +126,123 @@ struct destroyer {
     pthread_t id;
 };
 
+static void queue_all(struct destroy_rig *rig)
+{
+    struct destroy_turns *turns = &rig->turns;
+
+    turns->first = 0;
+    turns->count = rig->domains;
+    for (unsigned i = 0; i < rig->domains; i++) {
+        turns->domain[i] = i;
+    }
+}
+
+/* NULL when each domain that is left is in somebody's hands. */
+static struct destroy_domain *take_turn(struct destroy_rig *rig)
+{
+    struct destroy_turns *turns = &rig->turns;
+    struct destroy_domain *domain = NULL;
+
+    hv_lock_take(&turns->lock);
+    if (turns->count > 0) {
+        domain = &rig->domain[turns->domain[turns->first]];
+        turns->first = (turns->first + 1) % DESTROY_DOMAINS_MAX;
+        turns->count--;
+    }
+    hv_lock_drop(&turns->lock);
+    return domain;
+}
+
+static void queue_again(struct destroy_rig *rig, const struct destroy_domain *domain)
+{
+    struct destroy_turns *turns = &rig->turns;
+
+    hv_lock_take(&turns->lock);
+    turns->domain[(turns->first + turns->count) % DESTROY_DOMAINS_MAX] =
+        (unsigned)(domain - rig->domain);
+    turns->count++;
+    hv_lock_drop(&turns->lock);
+}
+
+static void destroy_by_turns(struct destroy *destroy)
+{
+    struct destroy_domain *domain = take_turn(destroy->rig);
+
+    while (domain) {
+        if (destroy->way->step(destroy->rig, domain) == -EAGAIN) {
+            queue_again(destroy->rig, domain);
+        }
+        domain = take_turn(destroy->rig);
+    }
+}
+
+/* Those that fall to one thread, one after the other. */
+static void destroy_own(struct destroy *destroy, unsigned thread)
+{
+    struct destroy_rig *rig = destroy->rig;
+
+    for (unsigned i = thread; i < rig->domains; i += destroy->threads) {
+        while (destroy->way->step(rig, &rig->domain[i]) == -EAGAIN) {
+        }
+    }
+}
+
+/* To the CPU of that place among those that the process may use. */
+static void pin(unsigned place)
+{
+    cpu_set_t allowed, one;
+
+    sched_getaffinity(0, sizeof(allowed), &allowed);
+    for (unsigned cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+        if (CPU_ISSET(cpu, &allowed) && place-- == 0) {
+            CPU_ZERO(&one);
+            CPU_SET(cpu, &one);
+            sched_setaffinity(0, sizeof(one), &one);
+            return;
+        }
+    }
+}
+
+static uint64_t disturbances(void)
+{
+    struct rusage usage;
+
+    return getrusage(RUSAGE_THREAD, &usage) == 0 ? (uint64_t)usage.ru_nivcsw : 0;
+}
+
 static void *destroyer_main(void *data)
 {
     const struct destroyer *me = data;
     struct destroy *destroy = me->destroy;
-    struct destroy_rig *rig = destroy->rig;
+    uint64_t before;
 
+    if (destroy->pinned) {
+        pin(me->index);
+    }
     pthread_barrier_wait(&destroy->start);
+    before = disturbances();
     destroy->begin_ns[me->index] = bench_wall_ns();
     destroy->cpu_ns[me->index] = -bench_thread_ns();
-    for (unsigned i = me->index; i < rig->domains; i += destroy->threads) {
-        while (destroy->way->step(rig, &rig->domain[i]) == -EAGAIN) {
-        }
+    if (destroy->way->product) {
+        destroy_by_turns(destroy);
+    } else {
+        destroy_own(destroy, me->index);
     }
     destroy->cpu_ns[me->index] += bench_thread_ns();
     destroy->end_ns[me->index] = bench_wall_ns();
+    hv_add_seq(&destroy->disturbed, disturbances() - before);
     hv_sub_seq(&destroy->left, 1);
     return NULL;
 }
 
-static void note(struct destroy_observed *observed, double start)
+double destroy_note(struct destroy_observed *observed, double start)
 {
+    double now = bench_wall_ns();
+
     if (observed->count < DESTROY_OBSERVED_MAX) {
-        observed->each[observed->count++] = (float)(bench_wall_ns() - start);
+        observed->each[observed->count++] = (float)(now - start);
     }
+    return now;
 }
 
 static void *observer_main(void *data)
@@ -145,10 +257,9 @@ static void *observer_main(void *data)
         double start = bench_wall_ns();
 
         (void)destroy->way->getinfo(destroy->rig);
-        note(&destroy->getinfo, start);
-        start = bench_wall_ns();
+        start = destroy_note(&destroy->getinfo, start);
         destroy->way->other(destroy->rig);
-        note(&destroy->other, start);
+        destroy_note(&destroy->other, start);
         nanosleep(&pause, NULL);
     }
     hv_heap_detach_thread(destroy->rig->arena->heap);
@@ -163,9 +274,11 @@ static double destroy_all(struct destroy *destroy, unsigned threads, bool observ
     double begin, end;
 
     destroy->threads = threads;
+    queue_all(destroy->rig);
     destroy->getinfo.count = 0;
     destroy->other.count = 0;
     hv_store_seq(&destroy->left, threads);
+    hv_store_seq(&destroy->disturbed, 0);
     pthread_barrier_init(&destroy->start, NULL, threads + observed);
     for (unsigned i = 0; i < threads; i++) {
         each[i] = (struct destroyer){.destroy = destroy, .index = i};
@@ -228,6 +341,7 @@ static struct lock_sum sum_all_locks(const struct destroy_rig *rig, const struct
 
     add_lock(&sum, &rig->domctl);
     add_lock(&sum, &rig->kill);
+    add_lock(&sum, &rig->turns.lock);
     for (unsigned i = 0; i < rig->domains; i++) {
         add_lock(&sum, &rig->domain[i].memory.p2m.lock);
         add_lock(&sum, &rig->domain[i].memory.page_lock);
@@ -247,7 +361,7 @@ static int by_value(const void *a, const void *b)
     return (difference > 0) - (difference < 0);
 }
 
-static double p99_us(struct destroy_observed *observed)
+double destroy_p99_us(struct destroy_observed *observed)
 {
     if (observed->count == 0) {
         return 0;
@@ -288,17 +402,27 @@ static double destroy_profiled(struct destroy *destroy, unsigned threads, bool o
     return wall;
 }
 
-/* Pages that came back by whole extents, per cent. */
-static double extents_pct(const struct destroy_rig *rig, const struct destroy_way *way)
+uint64_t destroy_extent_pages(const struct hv_arena *arena)
 {
-    uint64_t whole = 0;
+    struct hv_heap_info info;
 
-    for (unsigned i = 0; i < rig->arena->heap->shard_count; i++) {
-        whole += hv_load_relaxed(&rig->arena->heap->shards[i].freed_extents);
-    }
-    return way->product
-               ? 100.0 * (double)(whole * HV_EXTENT_FRAMES) / (double)(rig->domains * rig->pages)
-               : 0;
+    hv_heap_get_info(arena->heap, &info);
+    return info.freed_extents * HV_EXTENT_FRAMES;
+}
+
+unsigned destroy_cpus(void)
+{
+    long online = sysconf(_SC_NPROCESSORS_ONLN);
+
+    return online > 0 ? (unsigned)online : 1;
+}
+
+/* As many as can do something at once. */
+static unsigned parallel_threads(const struct destroy *destroy)
+{
+    unsigned cpus = destroy_cpus();
+
+    return destroy->rig->domains < cpus ? destroy->rig->domains : cpus;
 }
 
 /* Every page the domains had is free in the way's heap. */
@@ -324,7 +448,8 @@ static void measure_parallel(struct destroy *destroy, struct destroy_measured *m
     struct lock_sum heap, all;
     double wall, start;
 
-    wall = destroy_profiled(destroy, rig->domains, true, &holds);
+    wall = destroy_profiled(destroy, way->product ? parallel_threads(destroy) : rig->domains, true,
+                            &holds);
     heap = sum_heap_locks(rig, way);
     all = sum_all_locks(rig, way);
     figures[DESTROY_WALL_S] = wall / 1e9;
@@ -337,9 +462,10 @@ static void measure_parallel(struct destroy *destroy, struct destroy_measured *m
     figures[DESTROY_HELD_S] = figures[DESTROY_HOLD_NS] * figures[DESTROY_ACQUISITIONS] / 1e9;
     figures[DESTROY_BLOCKED] = (double)(heap.contended - heap_before.contended);
     figures[DESTROY_BLOCKED_S] = (double)(heap.wait_ns - heap_before.wait_ns) / 1e9;
-    figures[DESTROY_GETINFO_P99_US] = p99_us(&destroy->getinfo);
-    figures[DESTROY_OTHER_P99_US] = p99_us(&destroy->other);
-    figures[DESTROY_EXTENT_FREE_PCT] = extents_pct(rig, way);
+    figures[DESTROY_GETINFO_P99_US] = destroy_p99_us(&destroy->getinfo);
+    figures[DESTROY_OTHER_P99_US] = destroy_p99_us(&destroy->other);
+    figures[DESTROY_EXTENT_FREE_PCT] =
+        way->product ? 100 * (double)destroy_extent_pages(rig->arena) / pages : 0;
     measured->wrong |= !all_free(rig, way);
     start = bench_wall_ns();
     way->scrub(rig);
@@ -353,6 +479,8 @@ static void measure_serial(struct destroy *destroy, struct destroy_measured *mea
     struct hv_histogram holds;
 
     figures[DESTROY_SERIAL_WALL_S] = destroy_profiled(destroy, 1, false, &holds) / 1e9;
+    figures[DESTROY_OVER_IDEAL] =
+        figures[DESTROY_WALL_S] * parallel_threads(destroy) / figures[DESTROY_SERIAL_WALL_S];
     figures[DESTROY_SERIAL_CPU_S] = total_cpu_ns(destroy) / 1e9;
     figures[DESTROY_SERIAL_HOLD_P50_NS] = (double)hv_histogram_quantile(&holds, 500000);
     measured->wrong |= !all_free(destroy->rig, destroy->way);
@@ -368,11 +496,49 @@ int destroy_measure(struct destroy *destroy, enum hv_backing_kind backing,
     int err = 0;
 
     for (unsigned i = 0; !err && i < HV_ARRAY_LEN(steps); i++) {
-        err = open_rig(destroy->rig, backing);
+        err = open_rig(destroy->rig, destroy->way, backing);
         if (!err) {
             steps[i](destroy, measured);
         }
         close_rig(destroy->rig);
     }
+    return err;
+}
+
+static int try_once(struct destroy *destroy, unsigned threads, struct destroy_trial *trial_out)
+{
+    struct destroy_rig *rig = destroy->rig;
+    int err = open_rig(rig, destroy->way, HV_BACKING_KIND_NONE);
+
+    if (!err) {
+        uint64_t before = sum_heap_locks(rig, destroy->way).acquired;
+        struct hv_histogram holds;
+
+        trial_out->wall_ns = destroy_profiled(destroy, threads, false, &holds);
+        trial_out->cpu_ns = total_cpu_ns(destroy);
+        trial_out->hold_p50_ns = (double)hv_histogram_quantile(&holds, 500000);
+        trial_out->disturbed = hv_load_seq(&destroy->disturbed);
+        trial_out->operations = (double)(sum_heap_locks(rig, destroy->way).acquired - before);
+    }
+    close_rig(rig);
+    return err;
+}
+
+int destroy_try(struct destroy *destroy, unsigned threads, unsigned tries,
+                struct destroy_trial *best_out)
+{
+    int err = 0;
+
+    destroy->pinned = true;
+    for (unsigned i = 0; !err && i < tries; i++) {
+        struct destroy_trial trial = {0};
+
+        err = try_once(destroy, threads, &trial);
+        if (i == 0 || trial.disturbed < best_out->disturbed ||
+            (trial.disturbed == best_out->disturbed && trial.wall_ns < best_out->wall_ns)) {
+            *best_out = trial;
+        }
+    }
+    destroy->pinned = false;
     return err;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * Parts of `hv-bench destroy`: the heap of one lock that the historic strategies free into, the ways
- * to take domains apart, and the model of many cores.
+ * to take domains apart, the model of many cores, and machines that were really booted.
  */
 #pragma once
 
@@ -41,6 +41,14 @@ struct destroy_domain {
     uint64_t cursor; /* historic: next gfn to be given back */
 };
 
+/* Whose step is next, of the product's way. */
+struct destroy_turns {
+    struct hv_lock lock;
+    /* Guarded by &lock. */
+    unsigned first, count;
+    unsigned domain[DESTROY_DOMAINS_MAX]; /* a ring */
+};
+
 /* What is measured, made anew for each run of each strategy. */
 struct destroy_rig {
     unsigned domains;
@@ -49,6 +57,7 @@ struct destroy_rig {
     struct old_heap old;
     struct hv_lock domctl; /* all operations on domains, of which only one goes on at a time */
     struct hv_lock kill;
+    struct destroy_turns turns;
     struct destroy_domain domain[DESTROY_DOMAINS_MAX];
 };
 
@@ -65,6 +74,7 @@ struct destroy_way {
     unsigned lines;  /* of shared memory that an operation on the heap writes, lock and all */
     unsigned queues; /* heap locks that operations spread over */
     bool serial;     /* one destroyer at a time goes on */
+    bool batched;    /* few operations on the heap: the locks are sampled each time */
     bool product;
 };
 
@@ -79,6 +89,7 @@ enum destroy_figure {
     DESTROY_LOCK_OPS_PER_PAGE,
     DESTROY_WALL_S,
     DESTROY_SERIAL_WALL_S,
+    DESTROY_OVER_IDEAL, /* what all CPUs that can take part could do at best */
     DESTROY_ACQUISITIONS,
     DESTROY_HELD_S,
     DESTROY_BLOCKED,
@@ -101,19 +112,28 @@ struct destroy_measured {
 
 #define DESTROY_OBSERVED_MAX 200000u
 
-/* What the observer saw. */
+/* What an observer saw. */
 struct destroy_observed {
     uint32_t count;
     float each[DESTROY_OBSERVED_MAX]; /* ns */
 };
+
+/** Note what began at @start, by bench_wall_ns(), and ends now. Returns now. */
+double destroy_note(struct destroy_observed *observed, double start);
+/** The order is lost. */
+double destroy_p99_us(struct destroy_observed *observed);
+/** Pages that came back by whole extents so far. */
+uint64_t destroy_extent_pages(const struct hv_arena *arena);
 
 /* One destroy of all domains. */
 struct destroy {
     struct destroy_rig *rig;
     const struct destroy_way *way;
     unsigned threads;
+    bool pinned; /* each to a CPU of its own */
     pthread_barrier_t start;
-    _Atomic uint32_t left; /* destroyers */
+    _Atomic uint32_t left;      /* destroyers */
+    _Atomic uint64_t disturbed; /* see struct destroy_trial */
     double begin_ns[DESTROY_DOMAINS_MAX], end_ns[DESTROY_DOMAINS_MAX];
     double cpu_ns[DESTROY_DOMAINS_MAX];
     struct destroy_observed getinfo, other;
@@ -123,21 +143,38 @@ struct destroy {
 int destroy_measure(struct destroy *destroy, enum hv_backing_kind backing,
                     struct destroy_measured *measured);
 
-/* ---- hv-bench-destroy-model.c ---- */
-
-struct destroy_demand {
-    double work_ns;     /* between two operations on a heap lock, of one destroyer */
-    double service_ns;  /* with the lock, alone */
-    double transfer_ns; /* of one cache line from another core */
+/* One destroy without an observer. */
+struct destroy_trial {
+    double wall_ns, cpu_ns, hold_p50_ns;
+    double operations;  /* on the heap's locks */
+    uint64_t disturbed; /* how often another thread took a destroyer's CPU */
 };
 
-/** ns between the ends of two operations, of whichever destroyer, when @cores run them. */
-double destroy_model_ns(const struct destroy_way *way, const struct destroy_demand *demand,
-                        unsigned cores);
+/**
+ * By so many threads, each on a CPU of its own: of @tries the one that was disturbed least. (The
+ * shortest may be one whose threads were by turns kept from each other.) 0, or -ENOMEM.
+ */
+int destroy_try(struct destroy *destroy, unsigned threads, unsigned tries,
+                struct destroy_trial *best_out);
 
-/** What it takes to have a cache line from the core that last wrote it: half a ping-pong, the best. */
-double destroy_transfer_ns(uint64_t rallies);
-/** ns of an empty hold, as sampled, the median, and of a whole take and drop. */
-void destroy_lock_cost(uint64_t rounds, double *hold_out, double *pair_out);
+/** CPUs of the host. */
+unsigned destroy_cpus(void);
+
+/* ---- hv-bench-destroy-model.c ---- */
+
+struct bench;
+
+/**
+ * What the model says of @ways on up to @cores cores, and by how much it is wrong for one and for two
+ * threads of this host: a row for each way and number of cores. 0, or an exit status.
+ */
+int destroy_model_rows(struct bench *bench, const struct destroy_way *const *ways, unsigned count,
+                       double pages, unsigned cores);
+
 /** All spans that locks of @lock's class were held, as far as sampled. */
 void destroy_holds(const struct hv_lock *lock, struct hv_histogram *sum_out);
+
+/* ---- hv-bench-destroy-booted.c ---- */
+
+/** Machines that run Linux, destroyed together: a row. 0, or an exit status. */
+int destroy_booted_row(struct bench *bench, unsigned machines);

@@ -184,19 +184,14 @@ static void print_table(const struct trial *trial)
 static void print_rows(struct bench *bench, const struct trial *trial)
 {
     for (unsigned i = 0; i < trial->count; i++) {
-        char wall[64], cpu[64];
-
-        write_ratio(trial, OVER_NONE, i, wall, sizeof(wall));
-        write_ratio(trial, CPU_OVER_NONE, i, cpu, sizeof(cpu));
         bench_row_begin(bench, "foreign");
         bench_row_text(bench, "strategy", trial->name[i]);
         bench_row_real(bench, "size_gib", trial->gib);
-        bench_row_number(bench, "holders", trial->load.holders);
         for (unsigned k = 0; k < FIGURES; k++) {
             bench_row_figure(bench, figure_names[k], &trial->series[k]->each[i]);
         }
-        bench_row_text(bench, "over_none_95", wall);
-        bench_row_text(bench, "cpu_over_none_95", cpu);
+        bench_row_interval(bench, "over_none_95", &trial->series[OVER_NONE]->each[i]);
+        bench_row_interval(bench, "cpu_over_none_95", &trial->series[CPU_OVER_NONE]->each[i]);
         bench_row_end(bench);
     }
 }
@@ -241,8 +236,10 @@ static int run_size(struct bench *bench, uint64_t mib)
         trial.series[i] = bench_series_create(bench, trial.count);
     }
     for (unsigned run = 0; run < bench->runs && !trial.failed; run++) {
+        bench_progress(bench, "%g GiB: run %u of %u", trial.gib, run + 1, bench->runs);
         trial.failed = !run_once(&trial, run);
     }
+    bench_progress(bench, NULL);
     status = judge(bench, &trial);
     if (!trial.failed) {
         compare(&trial, bench->runs);

@@ -35,6 +35,7 @@ int bench_fail(const struct bench *bench, const char *format, ...)
     va_list args;
 
     fflush(stdout);
+    bench_progress(bench, NULL);
     fprintf(stderr, "hv-bench %s: ", bench->what->name);
     va_start(args, format);
     vfprintf(stderr, format, args);
@@ -115,17 +116,22 @@ static int parse_choice(const struct bench *bench, struct bench_option *option, 
     return 0;
 }
 
-static int parse_number(const struct bench *bench, const char *name, const char *text, uint64_t min,
-                        uint64_t max, uint64_t *value_out)
+/* @prefix may stand before it, unless NULL. */
+static int parse_number(const struct bench *bench, const char *name, const char *prefix,
+                        const char *text, uint64_t min, uint64_t max, uint64_t *value_out)
 {
+    size_t skipped = prefix && strncmp(text, prefix, strlen(prefix)) == 0 ? strlen(prefix) : 0;
+    const char *digits = text + skipped;
     char *end = NULL;
     unsigned long long value;
 
     errno = 0;
-    value = strtoull(text, &end, 0);
-    if (errno != 0 || end == text || *end != '\0' || text[0] == '-' || value < min || value > max) {
-        return complain(bench, "%s “%s”: expected a number from %" PRIu64 " to %" PRIu64, name,
-                        text, min, max);
+    value = strtoull(digits, &end, 0);
+    /* It would also take blanks and a sign. */
+    if (errno != 0 || digits[0] < '0' || digits[0] > '9' || *end != '\0' || value < min ||
+        value > max) {
+        return complain(bench, "%s “%s”: expected %s%sa number from %" PRIu64 " to %" PRIu64, name,
+                        text, prefix ? prefix : "", prefix ? " and " : "", min, max);
     }
     *value_out = value;
     return 0;
@@ -133,7 +139,7 @@ static int parse_number(const struct bench *bench, const char *name, const char 
 
 static int unknown(const struct bench *bench, const char *name)
 {
-    char allowed[512] = "--json, --quick, --runs, --seed, --help";
+    char allowed[512] = "--json, --quick, --progress, --runs, --seed, --help";
     size_t at = strlen(allowed);
 
     for (size_t i = 0; bench->options[i].name && at < sizeof(allowed); i++) {
@@ -144,15 +150,15 @@ static int unknown(const struct bench *bench, const char *name)
 
 static int parse_option(const struct bench *bench, struct bench_option *option, const char *value)
 {
-    size_t prefix = option->prefix ? strlen(option->prefix) : 0;
-
+    if (option->text) {
+        option->text = value;
+        return 0;
+    }
     if (option->choices) {
         return parse_choice(bench, option, value);
     }
-    if (prefix > 0 && strncmp(value, option->prefix, prefix) == 0) {
-        value += prefix;
-    }
-    return parse_number(bench, option->name, value, option->min, option->max, &option->value);
+    return parse_number(bench, option->name, option->prefix, value, option->min, option->max,
+                        &option->value);
 }
 
 /* One that takes a value. */
@@ -162,12 +168,12 @@ static int parse_valued(struct bench *bench, const char *name, const char *value
     int status;
 
     if (strcmp(name, "--runs") == 0) {
-        status = parse_number(bench, name, value, 1, RUNS_MAX, &number);
+        status = parse_number(bench, name, NULL, value, 1, RUNS_MAX, &number);
         bench->runs = (unsigned)number;
         return status;
     }
     if (strcmp(name, "--seed") == 0) {
-        return parse_number(bench, name, value, 0, UINT64_MAX, &bench->seed);
+        return parse_number(bench, name, NULL, value, 0, UINT64_MAX, &bench->seed);
     }
     for (struct bench_option *option = bench->options; option->name; option++) {
         if (strcmp(option->name, name) == 0) {
@@ -209,6 +215,14 @@ static int parse_one(struct bench *bench, int argc, char **argv, int *at)
     return parse_valued(bench, name, value ? value + 1 : argv[++*at]);
 }
 
+static unsigned usual_runs(const struct bench *bench)
+{
+    if (bench->quick) {
+        return RUNS_QUICK;
+    }
+    return bench->what->usual_runs ? bench->what->usual_runs(bench) : RUNS_NORMAL;
+}
+
 int bench_parse(struct bench *bench, int argc, char **argv, bool *help_out)
 {
     int status = 0;
@@ -222,6 +236,8 @@ int bench_parse(struct bench *bench, int argc, char **argv, bool *help_out)
             bench->json = true;
         } else if (strcmp(argv[i], "--quick") == 0) {
             bench->quick = true;
+        } else if (strcmp(argv[i], "--progress") == 0) {
+            bench->progress = true;
         } else if (strcmp(argv[i], "--help") == 0) {
             *help_out = true;
         } else {
@@ -232,9 +248,29 @@ int bench_parse(struct bench *bench, int argc, char **argv, bool *help_out)
         option->value = option->quick ? option->quick : option->value;
     }
     if (bench->runs == 0) {
-        bench->runs = bench->quick ? RUNS_QUICK : RUNS_NORMAL;
+        bench->runs = usual_runs(bench);
     }
     return status;
+}
+
+static void print_option_help(const struct bench_option *option)
+{
+    char line[520];
+
+    if (option->text) {
+        snprintf(line, sizeof(line), "%s", option->text);
+    } else if (option->choices) {
+        char allowed[256];
+        char words[256];
+
+        list_choices(option, allowed, sizeof(allowed));
+        bench_option_words(option, words, sizeof(words));
+        snprintf(line, sizeof(line), "%s (%s)", allowed, words);
+    } else {
+        snprintf(line, sizeof(line), "%" PRIu64 " to %" PRIu64 " (%" PRIu64 ")", option->min,
+                 option->max, option->value);
+    }
+    printf("  %-22s %s: %s\n", option->name, option->help, line);
 }
 
 void bench_print_help(const struct hv_bench *what)
@@ -242,36 +278,33 @@ void bench_print_help(const struct hv_bench *what)
     printf("Usage: hv-bench %s [OPTION...]\n\n%s\n\n", what->name, what->summary);
     printf("  %-22s %s\n", "--json", "one JSON object a line instead of text");
     printf("  %-22s few and short runs: that it works, not how fast\n", "--quick");
-    printf("  %-22s runs, interleaved; %u, or %u with --quick\n", "--runs N", RUNS_NORMAL,
-           RUNS_QUICK);
+    printf("  %-22s say on stderr how far it is, also when that is no terminal\n", "--progress");
+    printf("  %-22s runs, interleaved; %u, or %u with --quick%s\n", "--runs N", RUNS_NORMAL,
+           RUNS_QUICK, what->usual_runs ? ", unless said otherwise" : "");
     printf("  %-22s of whatever is random\n", "--seed N");
     for (const struct bench_option *option = what->options; option && option->name; option++) {
-        char line[520];
-
-        if (option->choices) {
-            char allowed[256];
-
-            char words[256];
-
-            list_choices(option, allowed, sizeof(allowed));
-            bench_option_words(option, words, sizeof(words));
-            snprintf(line, sizeof(line), "%s (%s)", allowed, words);
-        } else {
-            snprintf(line, sizeof(line), "%" PRIu64 " to %" PRIu64 " (%" PRIu64 ")", option->min,
-                     option->max, option->value);
-        }
-        printf("  %-22s %s: %s\n", option->name, option->help, line);
+        print_option_help(option);
     }
+}
+
+static const struct bench_option *option_named(const struct bench *bench, const char *name)
+{
+    for (const struct bench_option *option = bench->options; option->name; option++) {
+        if (strcmp(option->name, name) == 0) {
+            return option;
+        }
+    }
+    abort();
 }
 
 uint64_t bench_option(const struct bench *bench, const char *name)
 {
-    for (const struct bench_option *option = bench->options; option->name; option++) {
-        if (strcmp(option->name, name) == 0) {
-            return option->value;
-        }
-    }
-    abort();
+    return option_named(bench, name)->value;
+}
+
+const char *bench_option_text(const struct bench *bench, const char *name)
+{
+    return option_named(bench, name)->text;
 }
 
 uint64_t bench_size(const struct bench *bench, uint64_t normal, uint64_t quick)

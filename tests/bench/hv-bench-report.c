@@ -2,6 +2,7 @@
 /* What a bench prints: the setup, and rows, as text or JSON. See hv-bench.h. */
 #include "bench/hv-bench.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -119,7 +120,9 @@ void bench_print_setup(struct bench *bench)
     put_flag(bench, "quick", bench->quick);
     put_number(bench, "seed", bench->seed);
     for (const struct bench_option *option = bench->options; option->name; option++) {
-        if (option->choices) {
+        if (option->text) {
+            put_text(bench, option->name + 2, option->text);
+        } else if (option->choices) {
             char words[256];
 
             bench_option_words(option, words, sizeof(words));
@@ -165,6 +168,13 @@ void bench_row_real(struct bench *bench, const char *key, double value)
     printf("%g", value);
 }
 
+static void put_figure(struct bench *bench, const char *key, double min, double median, double max)
+{
+    print_key(bench, key);
+    printf(bench->json ? "{\"min\": %.6g, \"median\": %.6g, \"max\": %.6g}" : "[%.4g %.4g %.4g]",
+           min, median, max);
+}
+
 void bench_row_figure(struct bench *bench, const char *key, const struct bench_figure *figure)
 {
     double min = figure->runs[0], max = figure->runs[0];
@@ -173,13 +183,47 @@ void bench_row_figure(struct bench *bench, const char *key, const struct bench_f
         min = figure->runs[i] < min ? figure->runs[i] : min;
         max = figure->runs[i] > max ? figure->runs[i] : max;
     }
-    print_key(bench, key);
-    printf(bench->json ? "{\"min\": %.6g, \"median\": %.6g, \"max\": %.6g}" : "[%.4g %.4g %.4g]",
-           min, bench_figure_median(figure), max);
+    put_figure(bench, key, min, bench_figure_median(figure), max);
+}
+
+void bench_row_count(struct bench *bench, const char *key, uint64_t value)
+{
+    put_figure(bench, key, (double)value, (double)value, (double)value);
+}
+
+void bench_row_interval(struct bench *bench, const char *key, const struct bench_figure *figure)
+{
+    double low, high;
+
+    bench_figure_interval(figure, &low, &high);
+    put_figure(bench, key, low, bench_figure_median(figure), high);
 }
 
 void bench_row_end(struct bench *bench)
 {
     puts(bench->json ? "}" : "");
     fflush(stdout);
+}
+
+/* ---- progress ---- */
+
+void bench_progress(const struct bench *bench, const char *format, ...)
+{
+    bool terminal = isatty(STDERR_FILENO) == 1;
+    va_list args;
+
+    if (!terminal && !bench->progress) {
+        return;
+    }
+    if (terminal) {
+        fputs("\r\033[K", stderr); /* to the line's beginning, and erase it */
+    }
+    if (format) {
+        fprintf(stderr, "hv-bench %s: ", bench->what->name);
+        va_start(args, format);
+        vfprintf(stderr, format, args);
+        va_end(args);
+        fputs(terminal ? "" : "\n", stderr);
+    }
+    fflush(stderr);
 }

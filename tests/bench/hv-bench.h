@@ -18,8 +18,8 @@
  *     }
  *
  * Output is text for people, or with --json one object a line: {"setup": {…}} first, then the rows.
- * `bench`, `strategy`, `engine` and `threads` of a row are plain values; a figure is
- * {"min": …, "median": …, "max": …} over the runs.
+ * What tells rows from each other (`bench`, `strategy`, `engine`, `size_gib`, `cores`, `threads`) is
+ * plain; all else is a figure, {"min": …, "median": …, "max": …} over the runs, counts too.
  *
  * Exit status: 0; 1 when a bench cannot run or found something wrong; 2 for a bad command line.
  */
@@ -37,10 +37,11 @@
 
 struct bench;
 
-/* An option of one bench, beyond --json, --quick, --runs, --seed and --help, which all have. */
+/* An option of one bench, beyond those that all have: see bench_print_help(). */
 struct bench_option {
     const char *name;           /* "--threads" */
     const char *help;           /* what it means */
+    const char *text;           /* the default of one that takes any text; or NULL */
     const char *const *choices; /* the words allowed, NULL at the end; or NULL: a number */
     bool several;               /* any of the words with commas between, or "all" */
     const char *prefix;         /* what may stand before a number, e.g. "cores="; or NULL */
@@ -54,6 +55,8 @@ struct hv_bench {
     const char *summary;                /* one line */
     const char *engine;                 /* "real", "counted" or "model": what the figures are of */
     const struct bench_option *options; /* with name NULL at the end; or NULL */
+    /** How often it runs unless --runs says; or NULL: 15 times. */
+    unsigned (*usual_runs)(const struct bench *bench);
     /** Returns the exit status. */
     int (*run)(struct bench *bench);
 };
@@ -66,7 +69,7 @@ extern const struct hv_bench hv_bench_locks;
 
 struct bench {
     const struct hv_bench *what;
-    bool json, quick;
+    bool json, quick, progress;
     unsigned runs;
     uint64_t seed;
     struct bench_option options[BENCH_OPTIONS_MAX]; /* with what was given */
@@ -75,6 +78,9 @@ struct bench {
 
 /** What was given, or the default, for the option of that name, which the bench has. */
 uint64_t bench_option(const struct bench *bench, const char *name);
+
+/** The same of one that takes any text. */
+const char *bench_option_text(const struct bench *bench, const char *name);
 
 /** Write the words of an option, as they would be given, to @text. */
 void bench_option_words(const struct bench_option *option, char *text, size_t size);
@@ -129,11 +135,23 @@ double bench_wall_ns(void);
 void bench_row_begin(struct bench *bench, const char *name);
 /** The same for a row whose figures are of another engine than the bench's. */
 void bench_row_begin_as(struct bench *bench, const char *name, const char *engine);
+/* What tells it from other rows. */
 void bench_row_text(struct bench *bench, const char *key, const char *value);
 void bench_row_number(struct bench *bench, const char *key, uint64_t value);
 void bench_row_real(struct bench *bench, const char *key, double value);
+/* What was measured. */
 void bench_row_figure(struct bench *bench, const char *key, const struct bench_figure *figure);
+/** One that is the same in all runs. */
+void bench_row_count(struct bench *bench, const char *key, uint64_t value);
+/** Where the median lies: bench_figure_interval(), with the median itself between. */
+void bench_row_interval(struct bench *bench, const char *key, const struct bench_figure *figure);
 void bench_row_end(struct bench *bench);
+
+/**
+ * Say on stderr how far it is, when that is a terminal or --progress was given; NULL: no more. On a
+ * terminal each takes the place of the one before.
+ */
+void bench_progress(const struct bench *bench, const char *format, ...) HV_PRINTF(2, 3);
 
 /** Say on stderr, in one line, why it cannot go on. Returns BENCH_EXIT_FAILED. */
 int bench_fail(const struct bench *bench, const char *format, ...) HV_PRINTF(2, 3);
