@@ -56,16 +56,14 @@ struct variant {
 };
 
 static void print_row(struct bench *bench, const struct destroy_rig *rig,
-                      const struct variant *variant, bool memory)
+                      const struct variant *variant)
 {
     bench_row_begin(bench, "destroy");
     bench_row_text(bench, "strategy", variant->way->name);
     bench_row_count(bench, "domains", rig->domains);
     bench_row_count(bench, "pages", rig->domains * rig->pages);
     for (unsigned i = 0; i < DESTROY_FIGURES; i++) {
-        if (i != DESTROY_ZEROED_S || memory) {
-            bench_row_figure(bench, figure_names[i], &variant->figures->each[i]);
-        }
+        bench_row_figure(bench, figure_names[i], &variant->figures->each[i]);
     }
     bench_row_end(bench);
 }
@@ -150,7 +148,7 @@ static int run_strategies(struct bench *bench)
     count = choose(bench, variants);
     status = run_all(bench, destroy, variants, count);
     for (unsigned i = 0; status == 0 && i < count; i++) {
-        print_row(bench, rig, &variants[i], bench_option(bench, "--backing") != 0);
+        print_row(bench, rig, &variants[i]);
     }
     if (status == 0 && cores > 0) {
         status = print_model(bench, rig, variants, count, cores);

@@ -101,7 +101,7 @@ enum destroy_figure {
     DESTROY_GETINFO_P99_US,
     DESTROY_OTHER_P99_US,
     DESTROY_EXTENT_FREE_PCT,
-    DESTROY_ZEROED_S, /* only with memory behind the frames */
+    DESTROY_ZEROED_S, /* without memory behind the frames, only booked */
     DESTROY_FIGURES,
 };
 

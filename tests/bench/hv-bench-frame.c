@@ -150,6 +150,9 @@ static int unknown(const struct bench *bench, const char *name)
 
 static int parse_option(const struct bench *bench, struct bench_option *option, const char *value)
 {
+    if (option->text && value[0] == '\0') {
+        return complain(bench, "%s “”: expected a %s", option->name, option->help);
+    }
     if (option->text) {
         option->text = value;
         return 0;
@@ -209,10 +212,11 @@ static int parse_one(struct bench *bench, int argc, char **argv, int *at)
     if (!takes_value(bench, name)) {
         return unknown(bench, given);
     }
-    if (!value && *at + 1 >= argc) {
-        return complain(bench, "%s: a value is missing", name);
+    if (!value) {
+        /* What is missing is as wrong as what is empty. */
+        return parse_valued(bench, name, *at + 1 < argc ? argv[++*at] : "");
     }
-    return parse_valued(bench, name, value ? value + 1 : argv[++*at]);
+    return parse_valued(bench, name, value + 1);
 }
 
 static unsigned usual_runs(const struct bench *bench)

@@ -49,7 +49,7 @@ enum strategy {
 };
 
 /* For --strategy, too. */
-static const char *const strategy_names[] = {"mutex", "write", "read", "all", NULL};
+static const char *const strategy_names[] = {"mutex", "write", "read", NULL};
 
 struct rig {
     struct build builds[VARIANTS];
@@ -209,7 +209,7 @@ static int run(struct bench *bench)
         goto out;
     }
     for (unsigned i = 0; i < STRATEGIES; i++) {
-        if (wanted == i || wanted == STRATEGIES) {
+        if (wanted >> i & 1) {
             rig->strategy = (enum strategy)i;
             print_row(bench, rig, 1);
             print_row(bench, rig, threads);
@@ -225,7 +225,11 @@ out:
 }
 
 static const struct bench_option options[] = {
-    {.name = "--strategy", .help = "what is taken", .choices = strategy_names, .value = STRATEGIES},
+    {.name = "--strategy",
+     .help = "what is taken, one or more",
+     .choices = strategy_names,
+     .several = true,
+     .value = (1u << STRATEGIES) - 1},
     {.name = "--threads",
      .help = "threads that take one lock, in a second row",
      .min = 2,
