@@ -331,7 +331,18 @@ struct foreign_rig *foreign_open(const struct foreign_load *load,
     return rig;
 }
 
-bool foreign_step(struct foreign_rig *rig)
+size_t foreign_slices(const struct foreign_load *load)
+{
+    uint64_t pages = 0;
+
+    for (unsigned i = 0; i < HV_ARRAY_LEN(rounds); i++) {
+        /* By chance some more, if they are few. */
+        pages += load->pages * rounds[i] / 50 + 1;
+    }
+    return pages / SLICE_PAGES + 1;
+}
+
+bool foreign_step(struct foreign_rig *rig, struct foreign_slice *slice_out)
 {
     double wall, cpu;
     bool more;
@@ -344,8 +355,10 @@ bool foreign_step(struct foreign_rig *rig)
     wall = bench_wall_ns();
     cpu = bench_thread_ns();
     more = map_slice(rig);
-    rig->result.cpu_ns += bench_thread_ns() - cpu;
-    rig->result.wall_ns += bench_wall_ns() - wall;
+    slice_out->cpu_ns = bench_thread_ns() - cpu;
+    slice_out->wall_ns = bench_wall_ns() - wall;
+    rig->result.cpu_ns += slice_out->cpu_ns;
+    rig->result.wall_ns += slice_out->wall_ns;
     /* What it still has to do must not fall into another rig's turn. */
     while (hv_load_seq(&rig->owner.tried) < hv_load_seq(&rig->seals_wanted)) {
         sched_yield();

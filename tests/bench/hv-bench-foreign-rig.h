@@ -32,8 +32,15 @@ struct foreign_rig;
 struct foreign_rig *foreign_open(const struct foreign_load *load,
                                  const struct hv_foreign_strategy *strategy);
 
+/* At most so many slices make a run. */
+size_t foreign_slices(const struct foreign_load *load);
+
+struct foreign_slice {
+    double wall_ns, cpu_ns; /* of the mapper's thread */
+};
+
 /** Map the next slice of pages, some milliseconds of work. False when it was the last one. */
-bool foreign_step(struct foreign_rig *rig);
+bool foreign_step(struct foreign_rig *rig, struct foreign_slice *slice_out);
 
 /** Returns false when something went wrong, and the result is of no use. */
 bool foreign_close(struct foreign_rig *rig, struct foreign_result *result_out);

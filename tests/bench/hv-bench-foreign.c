@@ -6,12 +6,15 @@
  *
  * All strategies share each run, in slices of some milliseconds by turns, so that whatever else the
  * host does falls on all of them; `none`, which flushes no mapper, is what the others are compared
- * with and always runs. Time over `none` has everything in it, also what else the host does
- * while somebody waits for a flush; CPU time over `none` is the measured thread's alone.
+ * with and always runs. Ratios over `none` are of slices that stand side by side, some dozens a run,
+ * so that one that was kept from its CPU counts as one. Time over `none` has everything in it, also
+ * what else the host does while somebody waits for a flush; CPU time over `none` is the measured
+ * thread's alone.
  */
 #include "bench/hv-bench.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "bench/hv-bench-foreign-rig.h"
@@ -38,9 +41,7 @@ enum figure {
     DIFF,
     PER_GIB,
     PER_PAGE,
-    OVER_NONE,
     CPU, /* of the measured thread: without its waits, and without what else the host does */
-    CPU_OVER_NONE,
     VIOLATIONS,
     ISSUED,
     FILTERED,
@@ -50,9 +51,19 @@ enum figure {
 };
 
 static const char *const figure_names[FIGURES] = {
-    "wall_s",        "diff_s",     "s_per_gib",      "ns_per_page",      "over_none",      "cpu_s",
-    "cpu_over_none", "violations", "flushes_issued", "flushes_filtered", "flushes_waited", "seals",
+    "wall_s",     "diff_s",         "s_per_gib",        "ns_per_page",    "cpu_s",
+    "violations", "flushes_issued", "flushes_filtered", "flushes_waited", "seals",
 };
+
+/* Over `none`, slice by slice. */
+enum ratio {
+    OVER_NONE,
+    CPU_OVER_NONE,
+    RATIOS,
+};
+
+static const char *const ratio_names[RATIOS] = {"over_none", "cpu_over_none"};
+static const char *const interval_names[RATIOS] = {"over_none_95", "cpu_over_none_95"};
 
 /* All runs of one size. */
 struct trial {
@@ -62,6 +73,7 @@ struct trial {
     unsigned count; /* of the strategies that run; the first is `none` */
     const char *name[STRATEGIES];
     struct bench_series *series[FIGURES];
+    struct bench_figure ratio[RATIOS][STRATEGIES]; /* with room for all slices of all runs */
     bool failed;
 };
 
@@ -94,17 +106,34 @@ static void note_result(struct trial *trial, unsigned i, unsigned run,
     trial->unmaps = result->unmaps;
 }
 
-/* All strategies, slice by slice; each round of slices begins with another one. */
-static bool run_slices(struct foreign_rig *const *rigs, unsigned count)
+static void note_pair(struct trial *trial, const struct foreign_slice *slices)
 {
+    for (unsigned i = 0; i < trial->count; i++) {
+        struct bench_figure *wall = &trial->ratio[OVER_NONE][i];
+        struct bench_figure *cpu = &trial->ratio[CPU_OVER_NONE][i];
+
+        wall->runs[wall->count++] = slices[i].wall_ns / slices[NONE].wall_ns;
+        cpu->runs[cpu->count++] = slices[i].cpu_ns / slices[NONE].cpu_ns;
+    }
+}
+
+/* All strategies, slice by slice; each round of slices begins with another one. */
+static bool run_slices(struct trial *trial, struct foreign_rig *const *rigs)
+{
+    size_t rounds = foreign_slices(&trial->load);
     unsigned ended = 0;
 
-    for (unsigned first = 0; ended == 0; first++) {
-        for (unsigned i = 0; i < count; i++) {
-            ended += !foreign_step(rigs[(first + i) % count]);
+    for (unsigned first = 0; ended == 0 && first < rounds; first++) {
+        struct foreign_slice slices[STRATEGIES];
+
+        for (unsigned i = 0; i < trial->count; i++) {
+            unsigned at = (first + i) % trial->count;
+
+            ended += !foreign_step(rigs[at], &slices[at]);
         }
+        note_pair(trial, slices);
     }
-    return ended == count; /* they have the same to do */
+    return ended == trial->count; /* they have the same to do */
 }
 
 static bool run_once(struct trial *trial, unsigned run)
@@ -116,7 +145,7 @@ static bool run_once(struct trial *trial, unsigned run)
         rigs[i] = foreign_open(&trial->load, strategy_named(trial->name[i]));
         good = rigs[i] != NULL;
     }
-    good = good && run_slices(rigs, trial->count);
+    good = good && run_slices(trial, rigs);
     for (unsigned i = 0; i < trial->count && rigs[i]; i++) {
         struct foreign_result result;
 
@@ -130,19 +159,14 @@ static bool run_once(struct trial *trial, unsigned run)
 static void compare(struct trial *trial, unsigned runs)
 {
     const double *none = trial->series[WALL]->each[NONE].runs;
-    const double *none_cpu = trial->series[CPU]->each[NONE].runs;
 
     for (unsigned i = 0; i < trial->count; i++) {
         for (unsigned run = 0; run < runs; run++) {
-            double wall = trial->series[WALL]->each[i].runs[run];
-            double diff = wall - none[run];
+            double diff = trial->series[WALL]->each[i].runs[run] - none[run];
 
             trial->series[DIFF]->each[i].runs[run] = diff;
             trial->series[PER_GIB]->each[i].runs[run] = diff / trial->gib;
             trial->series[PER_PAGE]->each[i].runs[run] = diff * 1e9 / (double)trial->unmaps;
-            trial->series[OVER_NONE]->each[i].runs[run] = wall / none[run];
-            trial->series[CPU_OVER_NONE]->each[i].runs[run] =
-                trial->series[CPU]->each[i].runs[run] / none_cpu[run];
         }
     }
 }
@@ -153,13 +177,12 @@ static double median(const struct trial *trial, enum figure figure, unsigned i)
 }
 
 /* "1.012 (0.994 … 1.031)": the median, and where it lies in 95 of 100 cases. */
-static void write_ratio(const struct trial *trial, enum figure figure, unsigned i, char *text,
-                        size_t size)
+static void write_ratio(const struct bench_figure *ratio, char *text, size_t size)
 {
     double low, high;
 
-    bench_figure_interval(&trial->series[figure]->each[i], &low, &high);
-    snprintf(text, size, "%.3f (%.3f … %.3f)", median(trial, figure, i), low, high);
+    bench_figure_interval(ratio, &low, &high);
+    snprintf(text, size, "%.3f (%.3f … %.3f)", bench_figure_median(ratio), low, high);
 }
 
 /* The discussion's table, of medians. */
@@ -171,8 +194,8 @@ static void print_table(const struct trial *trial)
     for (unsigned i = 0; i < trial->count; i++) {
         char wall[64], cpu[64];
 
-        write_ratio(trial, OVER_NONE, i, wall, sizeof(wall));
-        write_ratio(trial, CPU_OVER_NONE, i, cpu, sizeof(cpu));
+        write_ratio(&trial->ratio[OVER_NONE][i], wall, sizeof(wall));
+        write_ratio(&trial->ratio[CPU_OVER_NONE][i], cpu, sizeof(cpu));
         printf("%-13s %7.3f %7.3f %7.4f %8.1f  %s  %s %9.0f %8.0f %7.0f %10.0f\n", trial->name[i],
                median(trial, WALL, i), median(trial, DIFF, i), median(trial, PER_GIB, i),
                median(trial, PER_PAGE, i), wall, cpu, median(trial, ISSUED, i),
@@ -190,8 +213,10 @@ static void print_rows(struct bench *bench, const struct trial *trial)
         for (unsigned k = 0; k < FIGURES; k++) {
             bench_row_figure(bench, figure_names[k], &trial->series[k]->each[i]);
         }
-        bench_row_interval(bench, "over_none_95", &trial->series[OVER_NONE]->each[i]);
-        bench_row_interval(bench, "cpu_over_none_95", &trial->series[CPU_OVER_NONE]->each[i]);
+        for (unsigned k = 0; k < RATIOS; k++) {
+            bench_row_figure(bench, ratio_names[k], &trial->ratio[k][i]);
+            bench_row_interval(bench, interval_names[k], &trial->ratio[k][i]);
+        }
         bench_row_end(bench);
     }
 }
@@ -212,9 +237,43 @@ static int judge(const struct bench *bench, const struct trial *trial)
     return 0;
 }
 
-static int run_size(struct bench *bench, uint64_t mib)
+static void open_trial(const struct bench *bench, struct trial *trial)
 {
     uint64_t chosen = bench_option(bench, "--strategy");
+    size_t slices = bench->runs * foreign_slices(&trial->load);
+
+    for (unsigned i = 0; i < STRATEGIES; i++) {
+        if (i == NONE || chosen >> i & 1) {
+            trial->name[trial->count++] = strategy_names[i];
+        }
+    }
+    for (unsigned i = 0; i < FIGURES; i++) {
+        trial->series[i] = bench_series_create(bench, trial->count);
+    }
+    for (unsigned k = 0; k < RATIOS; k++) {
+        for (unsigned i = 0; i < trial->count; i++) {
+            trial->ratio[k][i].runs = calloc(slices, sizeof(double));
+            if (!trial->ratio[k][i].runs) {
+                abort();
+            }
+        }
+    }
+}
+
+static void close_trial(struct trial *trial)
+{
+    for (unsigned i = 0; i < FIGURES; i++) {
+        bench_series_destroy(trial->series[i]);
+    }
+    for (unsigned k = 0; k < RATIOS; k++) {
+        for (unsigned i = 0; i < trial->count; i++) {
+            bench_figure_finish(&trial->ratio[k][i]);
+        }
+    }
+}
+
+static int run_size(struct bench *bench, uint64_t mib)
+{
     struct trial trial = {
         .load =
             {
@@ -227,14 +286,7 @@ static int run_size(struct bench *bench, uint64_t mib)
     };
     int status;
 
-    for (unsigned i = 0; i < STRATEGIES; i++) {
-        if (i == NONE || chosen >> i & 1) {
-            trial.name[trial.count++] = strategy_names[i];
-        }
-    }
-    for (unsigned i = 0; i < FIGURES; i++) {
-        trial.series[i] = bench_series_create(bench, trial.count);
-    }
+    open_trial(bench, &trial);
     for (unsigned run = 0; run < bench->runs && !trial.failed; run++) {
         bench_progress(bench, "%g GiB: run %u of %u", trial.gib, run + 1, bench->runs);
         trial.failed = !run_once(&trial, run);
@@ -249,9 +301,7 @@ static int run_size(struct bench *bench, uint64_t mib)
             print_table(&trial);
         }
     }
-    for (unsigned i = 0; i < FIGURES; i++) {
-        bench_series_destroy(trial.series[i]);
-    }
+    close_trial(&trial);
     return status;
 }
 
@@ -266,6 +316,13 @@ static int run(struct bench *bench)
         }
     }
     return status;
+}
+
+/* Each has dozens of pairs. */
+static unsigned usual_runs(const struct bench *bench)
+{
+    (void)bench;
+    return 5;
 }
 
 static const struct bench_option options[] = {
@@ -297,5 +354,6 @@ const struct hv_bench hv_bench_foreign = {
     .summary = "Unmapping foreign pages: six ways to keep mappers' caches honest.",
     .engine = "real",
     .options = options,
+    .usual_runs = usual_runs,
     .run = run,
 };

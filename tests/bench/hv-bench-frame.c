@@ -413,14 +413,29 @@ static double at_most_heads(unsigned count, unsigned heads)
     return sum;
 }
 
+/* How many of @count runs lie outside the interval at either end. */
+static unsigned left_out(unsigned count)
+{
+    unsigned root = 0, outside = 0;
+
+    if (count < 1000) {
+        while (outside + 1 < count / 2 && at_most_heads(count, outside + 1) <= 0.025) {
+            outside++;
+        }
+        return outside;
+    }
+    /* The chances become too small to be added up, and the normal distribution's are as good. */
+    while (root * root < 1.96 * 1.96 / 4 * count) {
+        root++;
+    }
+    return count / 2 - root;
+}
+
 void bench_figure_interval(const struct bench_figure *figure, double *low_out, double *high_out)
 {
     double *sorted = room_for(figure->count);
-    unsigned outside = 0; /* runs left out at either end */
+    unsigned outside = left_out(figure->count);
 
-    while (outside + 1 < figure->count / 2 && at_most_heads(figure->count, outside + 1) <= 0.025) {
-        outside++;
-    }
     memcpy(sorted, figure->runs, figure->count * sizeof(*sorted));
     qsort(sorted, figure->count, sizeof(*sorted), ascending);
     *low_out = sorted[outside];
