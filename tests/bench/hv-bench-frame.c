@@ -351,27 +351,6 @@ void bench_series_destroy(struct bench_series *series)
     free(series);
 }
 
-void bench_interleave(struct bench *bench, struct bench_series *series,
-                      double (*measure)(void *context, unsigned variant), void *context)
-{
-    for (unsigned run = 0; run < bench->runs; run++) {
-        for (unsigned i = 0; i < series->variants; i++) {
-            unsigned variant = (run + i) % series->variants;
-
-            series->each[variant].runs[run] = measure(context, variant);
-        }
-    }
-}
-
-void bench_figure_subtract(const struct bench_figure *a, const struct bench_figure *b,
-                           struct bench_figure *difference_out)
-{
-    *difference_out = (struct bench_figure){room_for(a->count), a->count};
-    for (unsigned i = 0; i < a->count; i++) {
-        difference_out->runs[i] = a->runs[i] - b->runs[i];
-    }
-}
-
 void bench_figure_finish(struct bench_figure *figure)
 {
     free(figure->runs);

@@ -5,6 +5,9 @@
  * The core's lock functions are measured as they are (profiled_pair_ns), and beside them the same
  * sources built without the profile (pair_ns), loaded from a module so that both can be called in
  * turns by one process. Both are called through pointers.
+ *
+ * A run is many short loops of either by turns, and its figures are their medians: what else the host
+ * does disturbs some of them.
  */
 #include "bench/hv-bench.h"
 
@@ -173,23 +176,50 @@ static double measure(void *context, unsigned variant)
     return total / (double)(rig->pairs * rig->threads);
 }
 
+#define SLICES 25u
+
+/* One run: the median of either build, and of the differences. */
+static void measure_by_turns(struct rig *rig, double median_out[VARIANTS], double *cost_out)
+{
+    double ns[VARIANTS][SLICES], cost[SLICES];
+
+    for (unsigned slice = 0; slice < SLICES; slice++) {
+        for (unsigned i = 0; i < VARIANTS; i++) {
+            unsigned variant = (slice + i) % VARIANTS;
+
+            ns[variant][slice] = measure(rig, variant);
+        }
+        cost[slice] = ns[PROFILED][slice] - ns[PLAIN][slice];
+    }
+    for (unsigned i = 0; i < VARIANTS; i++) {
+        median_out[i] = bench_figure_median(&(struct bench_figure){ns[i], SLICES});
+    }
+    *cost_out = bench_figure_median(&(struct bench_figure){cost, SLICES});
+}
+
 static void print_row(struct bench *bench, struct rig *rig, unsigned threads)
 {
-    struct bench_series *series = bench_series_create(bench, VARIANTS);
-    struct bench_figure cost;
+    enum { COST = VARIANTS, FIGURES };
+    static const char *const names[FIGURES] = {"pair_ns", "profiled_pair_ns", "profile_ns"};
+    struct bench_series *series = bench_series_create(bench, FIGURES);
 
     rig->threads = threads;
-    rig->pairs = bench_size(bench, threads == 1 ? 2000000 : 500000, 20000);
-    bench_interleave(bench, series, measure, rig);
-    bench_figure_subtract(&series->each[PROFILED], &series->each[PLAIN], &cost);
+    rig->pairs = bench_size(bench, threads == 1 ? 80000 : 20000, 2000);
+    for (unsigned run = 0; run < bench->runs; run++) {
+        double median[VARIANTS];
+
+        measure_by_turns(rig, median, &series->each[COST].runs[run]);
+        for (unsigned i = 0; i < VARIANTS; i++) {
+            series->each[i].runs[run] = median[i];
+        }
+    }
     bench_row_begin(bench, "locks");
     bench_row_text(bench, "strategy", strategy_names[rig->strategy]);
     bench_row_number(bench, "threads", threads);
-    bench_row_figure(bench, "pair_ns", &series->each[PLAIN]);
-    bench_row_figure(bench, "profiled_pair_ns", &series->each[PROFILED]);
-    bench_row_figure(bench, "profile_ns", &cost);
+    for (unsigned i = 0; i < FIGURES; i++) {
+        bench_row_figure(bench, names[i], &series->each[i]);
+    }
     bench_row_end(bench);
-    bench_figure_finish(&cost);
     bench_series_destroy(series);
 }
 

@@ -6,10 +6,11 @@
  *
  *     static int run(struct bench *bench)
  *     {
- *         static const char *const names[] = {"old", "new"};
- *         struct bench_series *series = bench_series_create(bench, HV_ARRAY_LEN(names));
+ *         struct bench_series *series = bench_series_create(bench, FIGURES);
  *
- *         bench_interleave(bench, series, measure, context);
+ *         for (unsigned run = 0; run < bench->runs; run++) {
+ *             …                                    one result of each, by turns
+ *         }
  *         bench_row_begin(bench, "loop");
  *         bench_row_text(bench, "strategy", "both");
  *         bench_row_figure(bench, "old_ns", &series->each[0]);
@@ -100,22 +101,10 @@ struct bench_series {
     struct bench_figure each[];
 };
 
-/** Room for the runs of @variants things that are compared. Ends the process without memory. */
+/** Room for the runs of @variants figures. Ends the process without memory. */
 struct bench_series *bench_series_create(const struct bench *bench, unsigned variants);
 void bench_series_destroy(struct bench_series *series);
 
-/**
- * Measure each variant once a run, each run beginning with another one, so that whatever drifts on
- * the host drifts for all.
- *
- * @measure  gives one result of @variant.
- */
-void bench_interleave(struct bench *bench, struct bench_series *series,
-                      double (*measure)(void *context, unsigned variant), void *context);
-
-/** *@difference_out: what @a has over @b, run by run. Destroyed with bench_figure_finish(). */
-void bench_figure_subtract(const struct bench_figure *a, const struct bench_figure *b,
-                           struct bench_figure *difference_out);
 void bench_figure_finish(struct bench_figure *figure);
 
 double bench_figure_median(const struct bench_figure *figure);
