@@ -145,9 +145,12 @@ static void lock_cost(uint64_t rounds, double *hold_out, double *pair_out)
 #define TRIAL_PAGES   (64 * HV_MIB / HV_PAGE_SIZE)
 #define TRIES         5u
 #define HERE_MOST     2u /* threads */
+/* Fewer say nothing, however few runs of other things are wanted. */
+#define PAIRS_LEAST   15u
 
-/* Of one way, an entry a run. */
+/* Of one way, an entry a pair. */
 struct prediction {
+    unsigned pairs;
     struct demand *demand;
     double *operations;         /* a page */
     struct bench_series *here;  /* of each number of threads: ns a page, as measured */
@@ -205,9 +208,9 @@ static void print_row(struct bench *bench, const struct destroy_way *way,
     static const char *const miss_names[HERE_MOST] = {"here_1_miss_pct", "here_2_miss_pct"};
     enum { WALL, PER_PAGE, SPEEDUP, FIGURES };
     static const char *const names[FIGURES] = {"wall_s", "ns_per_page", "speedup"};
-    struct bench_series *series = bench_series_create(bench, FIGURES);
+    struct bench_series *series = bench_series_of(FIGURES, prediction->pairs);
 
-    for (unsigned run = 0; run < bench->runs; run++) {
+    for (unsigned run = 0; run < prediction->pairs; run++) {
         const struct demand *demand = &prediction->demand[run];
         double each = operation_ns(way, demand, cores) * prediction->operations[run];
 
@@ -230,17 +233,18 @@ static void print_row(struct bench *bench, const struct destroy_way *way,
     bench_series_destroy(series);
 }
 
-static void open_prediction(const struct bench *bench, struct prediction *prediction)
+static void open_prediction(struct prediction *prediction, unsigned pairs)
 {
     unsigned threads = destroy_cpus() < HERE_MOST ? 1 : HERE_MOST;
 
-    prediction->demand = calloc(bench->runs, sizeof(*prediction->demand));
-    prediction->operations = calloc(bench->runs, sizeof(*prediction->operations));
+    prediction->pairs = pairs;
+    prediction->demand = calloc(pairs, sizeof(*prediction->demand));
+    prediction->operations = calloc(pairs, sizeof(*prediction->operations));
     if (!prediction->demand || !prediction->operations) {
         abort();
     }
-    prediction->here = bench_series_create(bench, threads);
-    prediction->wrong = bench_series_create(bench, threads);
+    prediction->here = bench_series_of(threads, pairs);
+    prediction->wrong = bench_series_of(threads, pairs);
 }
 
 static void close_prediction(struct prediction *prediction)
@@ -257,6 +261,7 @@ int destroy_model_rows(struct bench *bench, const struct destroy_way *const *way
     struct destroy_rig *rig = aligned_alloc(HV_CACHE_LINE, sizeof(*rig));
     struct destroy *destroy = calloc(1, sizeof(*destroy));
     struct prediction prediction[DESTROY_WAYS];
+    unsigned pairs = bench->quick || bench->runs > PAIRS_LEAST ? bench->runs : PAIRS_LEAST;
     int err = 0;
 
     if (!rig || !destroy) {
@@ -265,10 +270,10 @@ int destroy_model_rows(struct bench *bench, const struct destroy_way *const *way
     *rig = (struct destroy_rig){.domains = TRIAL_DOMAINS, .pages = TRIAL_PAGES};
     destroy->rig = rig;
     for (unsigned i = 0; i < count; i++) {
-        open_prediction(bench, &prediction[i]);
+        open_prediction(&prediction[i], pairs);
     }
-    for (unsigned run = 0; !err && run < bench->runs; run++) {
-        bench_progress(bench, "model: pair %u of %u", run + 1, bench->runs);
+    for (unsigned run = 0; !err && run < pairs; run++) {
+        bench_progress(bench, "model: pair %u of %u", run + 1, pairs);
         for (unsigned i = 0; !err && i < count; i++) {
             unsigned at = (run + i) % count;
 

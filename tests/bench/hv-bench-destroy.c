@@ -181,7 +181,7 @@ static int run(struct bench *bench)
 /* To boot machines takes a minute a run. */
 static unsigned usual_runs(const struct bench *bench)
 {
-    return bench_option(bench, "--booted") > 0 && bench_option(bench, "--model") == 0 ? 3 : 15;
+    return bench_option(bench, "--booted") > 0 ? 3 : 15;
 }
 
 static const struct bench_option options[] = {
@@ -201,7 +201,7 @@ static const struct bench_option options[] = {
      .value = (1u << DESTROY_WAYS) - 1},
     {.name = "--backing", .help = "memory behind the frames", .choices = backing_names},
     {.name = "--model",
-     .help = "also say what so many would make of it; 0: not",
+     .help = "also say what so many would make of it, by 15 pairs at least; 0: not",
      .prefix = "cores=",
      .max = 1024},
     {.name = "--booted",

@@ -328,7 +328,7 @@ static double *room_for(unsigned runs)
     return room;
 }
 
-struct bench_series *bench_series_create(const struct bench *bench, unsigned variants)
+struct bench_series *bench_series_of(unsigned variants, unsigned runs)
 {
     struct bench_series *series =
         calloc(1, sizeof(*series) + variants * sizeof(struct bench_figure));
@@ -338,9 +338,14 @@ struct bench_series *bench_series_create(const struct bench *bench, unsigned var
     }
     series->variants = variants;
     for (unsigned i = 0; i < variants; i++) {
-        series->each[i] = (struct bench_figure){room_for(bench->runs), bench->runs};
+        series->each[i] = (struct bench_figure){room_for(runs), runs};
     }
     return series;
+}
+
+struct bench_series *bench_series_create(const struct bench *bench, unsigned variants)
+{
+    return bench_series_of(variants, bench->runs);
 }
 
 void bench_series_destroy(struct bench_series *series)

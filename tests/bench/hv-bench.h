@@ -103,6 +103,8 @@ struct bench_series {
 
 /** Room for the runs of @variants figures. Ends the process without memory. */
 struct bench_series *bench_series_create(const struct bench *bench, unsigned variants);
+/** The same for so many runs as the bench does not say. */
+struct bench_series *bench_series_of(unsigned variants, unsigned runs);
 void bench_series_destroy(struct bench_series *series);
 
 void bench_figure_finish(struct bench_figure *figure);
