@@ -75,7 +75,9 @@ static gboolean parse_offset(const xmlNode *node, LodgeClockConfig *clock, GErro
         return FALSE;
     }
     clock->offset = offset;
-    clock->basis_localtime = basis == 2;
+    /* Where they mean nothing, they are not kept. */
+    clock->basis_localtime = offset == LODGE_CLOCK_VARIABLE && basis == 2;
+    clock->start_s = offset == LODGE_CLOCK_ABSOLUTE ? clock->start_s : 0;
     clock->timezone = lodge_xml_attribute(node, "timezone");
     if (offset == LODGE_CLOCK_ABSOLUTE && !xmlHasProp(node, (const xmlChar *)"start")) {
         return lodge_xml_refuse(error, node,
@@ -331,10 +333,10 @@ void lodge_domain_write_clock(xmlNode *domain, const LodgeDomainConfig *config)
 
         lodge_xml_set_attribute(node, "adjustment", text);
     }
-    if (clock->basis_localtime) {
-        lodge_xml_set_attribute(node, "basis", "localtime");
-    } else if (clock->offset != LODGE_CLOCK_VARIABLE) {
+    if (clock->offset != LODGE_CLOCK_VARIABLE) {
         lodge_xml_set_attribute(node, "basis", NULL);
+    } else {
+        lodge_xml_set_attribute(node, "basis", clock->basis_localtime ? "localtime" : "utc");
     }
     lodge_xml_set_attribute(node, "timezone", clock->timezone);
     if (clock->offset == LODGE_CLOCK_ABSOLUTE) {
