@@ -222,9 +222,10 @@ xmlDoc *lodge_xml_read(const char *text, gsize length, const char *source, GErro
     xmlDoc *document = NULL;
     const char *name = source ? source : _("the XML");
     /* Terminated: the scan compares prefixes, and a caller's buffer may end anywhere. */
-    g_autofree char *copy = length <= LODGE_XML_BYTES_MAX ? g_strndup(text, length) : NULL;
+    g_autofree char *copy =
+        length <= LODGE_XML_BYTES_MAX ? g_strndup(length ? text : "", length) : NULL;
 
-    if (check_bytes(text, length, &parse) && check_attributes(copy, copy + length, &parse)) {
+    if (check_bytes(copy, length, &parse) && check_attributes(copy, copy + length, &parse)) {
         document = parse_bounded(copy, length, &parse);
     }
     if (document) {
