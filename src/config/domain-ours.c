@@ -118,11 +118,7 @@ static xmlNs *our_namespace(xmlNode *domain)
         g_free(prefix);
         prefix = g_strdup_printf("%s%u", LODGE_XML_PREFIX, i);
     }
-    ns = xmlNewNs(domain, (const xmlChar *)LODGE_XML_NAMESPACE, (const xmlChar *)prefix);
-    if (!ns) {
-        g_error("out of memory in libxml2");
-    }
-    return ns;
+    return lodge_xml_declare(domain, LODGE_XML_NAMESPACE, prefix);
 }
 
 static xmlNode *append_ours(xmlNode *domain, const char *name)

@@ -291,16 +291,28 @@ static int save_text(LodgeDomainStore *store, const char *stem, const char *text
     return lodge_disk_sync(&store->disk);
 }
 
+/* The text of a definition, which the next start can read: it may have grown beyond what is read. */
+static char *format_checked(LodgeDomainStore *store, const LodgeDomainConfig *config,
+                            const char *stem, GError **error)
+{
+    g_autofree char *text = lodge_domain_config_format(config, NULL, LODGE_FORMAT_SECURE);
+    g_autofree char *file = file_of(stem, LODGE_STORE_XML);
+    g_autofree char *path = lodge_disk_path(&store->disk, file);
+    g_autoptr(LodgeDomainConfig) again = lodge_domain_config_parse(text, -1, path, error);
+
+    return again ? g_steal_pointer(&text) : NULL;
+}
+
 gboolean lodge_domain_store_save(LodgeDomainStore *store, const LodgeDomainConfig *config,
                                  GError **error)
 {
     g_autofree char *stem = lodge_file_name_encode(config->name);
     g_autofree char *xml = file_of(stem, LODGE_STORE_XML);
-    g_autofree char *text = lodge_domain_config_format(config, NULL, LODGE_FORMAT_SECURE);
+    g_autofree char *text = format_checked(store, config, stem, error);
     g_autofree char *quoted = lodge_text_quote(config->name);
     int result;
 
-    if (!lodge_text_check_name(config->name, error)) {
+    if (!text) {
         return FALSE;
     }
     g_mutex_lock(&store->mutex);
@@ -349,12 +361,12 @@ gboolean lodge_domain_store_rename(LodgeDomainStore *store, const char *old_name
 {
     g_autofree char *stem = lodge_file_name_encode(old_name);
     g_autofree char *to = lodge_file_name_encode(config->name);
-    g_autofree char *text = lodge_domain_config_format(config, NULL, LODGE_FORMAT_SECURE);
+    g_autofree char *text = format_checked(store, config, to, error);
     g_autofree char *old_quoted = lodge_text_quote(old_name);
     g_autofree char *quoted = lodge_text_quote(config->name);
     int result;
 
-    if (!lodge_text_check_name(old_name, error) || !lodge_text_check_name(config->name, error)) {
+    if (!text || !lodge_text_check_name(old_name, error)) {
         return FALSE;
     }
     g_mutex_lock(&store->mutex);

@@ -60,7 +60,13 @@ typedef struct {
 gboolean lodge_domain_store_load(LodgeDomainStore *store, GPtrArray **domains_out,
                                  GPtrArray **problems_out, GError **error);
 
-/** Create, or replace the definition of that name and keep it as the one before. */
+/**
+ * Create, or replace the definition of that name and keep it as the one before.
+ *
+ * Returns FALSE with LODGE_ERROR_INPUT for a definition that could not be read again: its fields do
+ * not pass lodge_domain_config_check(), or its text is over a bound of xml-read.h; LODGE_ERROR_FAILED
+ * naming file and cause.
+ */
 gboolean lodge_domain_store_save(LodgeDomainStore *store, const LodgeDomainConfig *config,
                                  GError **error);
 

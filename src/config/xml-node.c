@@ -178,6 +178,16 @@ xmlNode *lodge_xml_ensure(xmlNode *parent, const char *name)
     return child ? child : lodge_xml_append(parent, name);
 }
 
+xmlNode *lodge_xml_copy(const xmlNode *node, xmlDoc *document)
+{
+    return must(xmlDocCopyNode((xmlNode *)node, document, 1));
+}
+
+xmlNs *lodge_xml_declare(xmlNode *node, const char *uri, const char *prefix)
+{
+    return must(xmlNewNs(node, (const xmlChar *)uri, (const xmlChar *)prefix));
+}
+
 void lodge_xml_remove(xmlNode *node)
 {
     if (node) {

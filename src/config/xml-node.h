@@ -63,6 +63,10 @@ gboolean lodge_xml_attribute_number(const xmlNode *node, const char *attribute, 
 xmlNode *lodge_xml_ensure(xmlNode *parent, const char *name);
 /** A new child element @name at the end of @parent. */
 xmlNode *lodge_xml_append(xmlNode *parent, const char *name);
+/** A copy of @node for @document, with the namespaces that it needs. The caller's: xmlFreeNode(). */
+xmlNode *lodge_xml_copy(const xmlNode *node, xmlDoc *document);
+/** Declare a namespace at @node, which has not that prefix. */
+xmlNs *lodge_xml_declare(xmlNode *node, const char *uri, const char *prefix);
 /** Take out and free. NULL is accepted. */
 void lodge_xml_remove(xmlNode *node);
 

@@ -360,6 +360,30 @@ static void test_full_disk(void)
     TAP_STR(after, "a:8 !filler");
 }
 
+/* Written, it would be longer than what is read: it is refused before it takes anything's place. */
+static void test_unreadable(void)
+{
+    g_autofree char *folder = store_folder_make();
+    g_autoptr(LodgeDomainStore) store = lodge_domain_store_open(folder, NULL);
+    g_autoptr(LodgeDomainConfig) config = store_machine("a", 4);
+    g_autoptr(GError) long_error = NULL;
+    g_autoptr(GError) field_error = NULL;
+    g_autofree char *summary = NULL;
+
+    TAP_OK(store && save(store, "a", 8));
+    config->description = g_strnfill(LODGE_XML_BYTES_MAX / 4, '<');
+    TAP_OK(!lodge_domain_store_save(store, config, &long_error));
+    TAP_OK(g_error_matches(long_error, LODGE_ERROR, LODGE_ERROR_INPUT));
+    TAP_OK(strstr(long_error->message, "/a.xml") && strstr(long_error->message, "1 MiB"));
+    g_clear_pointer(&config->description, g_free);
+    config->vcpus = 0;
+    TAP_OK(!lodge_domain_store_save(store, config, &field_error));
+    TAP_OK(g_error_matches(field_error, LODGE_ERROR, LODGE_ERROR_INPUT));
+    summary = store_summary(store);
+    TAP_STR(summary, "a:8");
+    store_folder_remove(folder);
+}
+
 static void test_bad_names(void)
 {
     g_autofree char *folder = store_folder_make();
@@ -390,6 +414,7 @@ int main(int argc, char **argv)
         {"config.domain-store.folder-is-a-file", test_folder_is_a_file},
         {"config.domain-store.file-limit", test_file_limit},
         {"config.domain-store.full-disk", test_full_disk},
+        {"config.domain-store.unreadable", test_unreadable},
         {"config.domain-store.bad-names", test_bad_names},
     };
 
