@@ -4,6 +4,7 @@
 
 #include <errno.h>
 
+#include "base/format.h"
 #include "cpu/segment.h"
 #include "domain/core.h"
 
@@ -119,6 +120,34 @@ static uint8_t code_bits(const struct hv_cpu *cpu)
         return 64;
     }
     return cpu->seg[HV_SEG_CS].attr & HV_SEG_ATTR_DB ? 32 : 16;
+}
+
+struct sched_change {
+    const struct hv_sched_parameters *parameters;
+    char *why;
+    size_t why_size;
+};
+
+static int set_sched(struct hv_domain *domain, void *context)
+{
+    const struct sched_change *change = context;
+
+    return hv_sched_set_parameters(domain->core->sched, &domain->group, change->parameters,
+                                   change->why, change->why_size);
+}
+
+int hv_domain_set_sched(struct hv_domain *domain, const struct hv_sched_parameters *parameters,
+                        char *why, size_t why_size)
+{
+    struct sched_change change = {parameters, why, why_size};
+
+    hv_format(why, why_size, "the machine is being destroyed");
+    return hv_domain_act(domain, set_sched, &change);
+}
+
+void hv_domain_get_sched(const struct hv_domain *domain, struct hv_sched_parameters *parameters_out)
+{
+    hv_group_get(&domain->group, parameters_out);
 }
 
 static void fill_crash(const struct hv_domain *domain, const struct hv_vcpu *vcpu,

@@ -57,9 +57,13 @@ static void add_workers(struct hv_stat_list *list, const struct hv_sched *sched)
         hv_stat_add(list, hv_load_relaxed(&counters->running), "pcpu.%u.domain", i);
         hv_stat_add(list, hv_load_relaxed(&counters->switches), "pcpu.%u.switches", i);
         hv_stat_add(list, hv_load_relaxed(&counters->timers), "pcpu.%u.timers", i);
-        hv_stat_add(list, hv_load_relaxed(&counters->stolen), "pcpu.%u.stolen", i);
+        hv_stat_add(list, hv_sched_stolen(sched, i), "pcpu.%u.stolen", i);
         hv_stat_add(list, hv_load_relaxed(&counters->sleeps), "pcpu.%u.sleeps", i);
+        hv_stat_add(list, hv_load_relaxed(&counters->woken_timer), "pcpu.%u.woken.timer", i);
+        hv_stat_add(list, hv_load_relaxed(&counters->woken_event), "pcpu.%u.woken.event", i);
+        hv_stat_add(list, hv_load_relaxed(&counters->woken_other), "pcpu.%u.woken.other", i);
     }
+    hv_stat_add(list, hv_sched_deadline_wakes(sched), "pcpu.deadline_wakes");
 }
 
 size_t hv_core_get_stats(struct hv_core *core, struct hv_stat *stats, size_t max)

@@ -58,6 +58,13 @@ static int make_parts(struct hv_core *core, const struct hv_core_config *config)
     const struct hv_arena_config arena = {HV_BACKING_KIND_ANON, config->memory_bytes};
     unsigned workers = config->workers ? config->workers : most_workers();
     unsigned reapers = workers < REAPERS ? workers : REAPERS;
+    struct hv_sched_config sched = {
+        /* The vCPUs' own threads are the workers; one serves their timers. */
+        .workers = config->policy == HV_SCHED_POLICY_HOST ? 1 : workers,
+        .policy = config->policy,
+        .no_boost = config->no_boost,
+        .clock = &core->clock,
+    };
     int rc;
 
     hv_clock_init_host(&core->clock);
@@ -69,7 +76,8 @@ static int make_parts(struct hv_core *core, const struct hv_core_config *config)
         rc = start_upkeep(core);
     }
     if (rc == 0) {
-        rc = hv_sched_create(workers, &core->clock, hv_arena_heap(core->arena), &core->sched);
+        sched.heap = hv_arena_heap(core->arena);
+        rc = hv_sched_create(&sched, &core->sched);
     }
     if (rc == 0) {
         rc = hv_reaper_create(config->reapers ? config->reapers : reapers, &core->clock,

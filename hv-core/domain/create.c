@@ -71,16 +71,35 @@ static int make_engine(struct hv_domain *domain, const struct hv_domain_config *
     return domain->ops->domain_create(&domain->memory, &domain->engine);
 }
 
+/* Not all could be made: nothing points at them yet. */
+static void forget_vcpus(struct hv_domain *domain)
+{
+    for (unsigned i = 0; i < domain->vcpus; i++) {
+        hv_sched_retire(domain->core->sched, &domain->vcpu[i].entity);
+    }
+    hv_free(domain->vcpu);
+    domain->vcpu = NULL;
+    domain->vcpus = 0;
+}
+
 static int make_vcpus(struct hv_domain *domain, const struct hv_domain_config *config)
 {
+    int rc = 0;
+
     hv_cpu_policy_init(&domain->policy, config->vcpus, TSC_KHZ, false);
     domain->vcpu = hv_alloc_aligned(HV_CACHE_LINE, config->vcpus * sizeof(*domain->vcpu));
     if (!domain->vcpu) {
         return -ENOMEM;
     }
-    domain->vcpus = config->vcpus;
+    while (rc == 0 && domain->vcpus < config->vcpus) {
+        rc = hv_vcpu_init(&domain->vcpu[domain->vcpus], domain, domain->vcpus);
+        domain->vcpus += rc == 0;
+    }
+    if (rc < 0) {
+        forget_vcpus(domain);
+        return rc;
+    }
     for (unsigned i = 0; i < config->vcpus; i++) {
-        hv_vcpu_init(&domain->vcpu[i], domain, i);
         hv_memory_add_holder(&domain->memory, i, &domain->vcpu[i].holder);
     }
     return 0;
@@ -99,6 +118,7 @@ static int make_engine_vcpus(struct hv_domain *domain, const struct hv_domain_co
             .bell = &vcpu->bell,
             .holder = &vcpu->holder,
             .clock = &domain->core->clock,
+            .pause_window = &vcpu->entity.pause_window,
             .io = &hv_domain_engine_io,
             .io_context = vcpu,
             .force_io_exit = config->flags & HV_DOMAIN_FORCE_IO_EXIT,
@@ -159,6 +179,7 @@ static int check_config(const struct hv_core *core, const struct hv_domain_confi
                         char *why, size_t why_size)
 {
     struct hv_heap_info heap;
+    int rc;
     size_t name_length =
         config->name ? strnlen(config->name, sizeof(((struct hv_domain *)0)->name)) : 0;
 
@@ -178,6 +199,10 @@ static int check_config(const struct hv_core *core, const struct hv_domain_confi
         explain(why, why_size, "memory is a multiple of 1 MiB, at least 2 MiB");
         return -EINVAL;
     }
+    rc = hv_sched_check(core->sched, &config->sched, why, why_size);
+    if (rc < 0) {
+        return rc;
+    }
     hv_heap_get_info(hv_arena_heap(core->arena), &heap);
     if (config->memory_bytes >> HV_PAGE_SHIFT > heap.total_frames) {
         explain(why, why_size, "memory is more than the core's arena holds");
@@ -195,6 +220,7 @@ static int make_steps(struct hv_domain *domain, const struct hv_domain_config *c
     int rc;
 
     hv_lock_init(&domain->lifecycle, HV_RANK_LIFECYCLE, "domain.lifecycle", 0);
+    hv_group_init(&domain->group, &config->sched);
     hv_ending_init(&domain->ending);
     domain->ops = hv_engine_find(config->engine, why, why_size);
     domain->engine_reason = strcmp(config->engine, "auto") == 0 ? "the first one that can run here"

@@ -58,6 +58,7 @@ struct hv_domain {
     struct hv_platform platform;
     struct hv_log_limit log_limit;
     struct hv_lock_owner locks; /* all that the floors made for it */
+    struct hv_sched_group group;
 
     struct hv_lock lifecycle; /* HV_RANK_LIFECYCLE */
     struct hv_ending ending;

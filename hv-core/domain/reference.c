@@ -47,6 +47,7 @@ void hv_domain_free(struct hv_domain *domain)
     struct hv_directory *directory = &domain->core->directory;
     hv_handle handle = domain->handle;
 
+    hv_group_finish(&domain->group);
     hv_lock_finish(&domain->lifecycle);
     hv_ending_finish(&domain->ending);
     hv_lock_owner_finish(&domain->locks);

@@ -141,16 +141,18 @@ static bool idle(struct hv_vcpu *vcpu)
     return true;
 }
 
-static void handle_exit(struct hv_vcpu *vcpu, const struct hv_exit *exit)
+static void handle_exit(struct hv_vcpu *vcpu, struct hv_worker *worker, const struct hv_exit *exit)
 {
     struct hv_domain *domain = vcpu->domain;
 
     switch (exit->kind) {
     case HV_EXIT_PREEMPT:
     case HV_EXIT_DEADLINE:
-    case HV_EXIT_PAUSE_LOOP:
     case HV_EXIT_RESET_CPU:
     case HV_EXIT_IO:
+        break;
+    case HV_EXIT_PAUSE_LOOP:
+        (void)hv_sched_on_spin(worker, &vcpu->entity);
         break;
     case HV_EXIT_HLT:
         hv_count(&vcpu->halts, 1);
@@ -196,6 +198,7 @@ static bool run_once(struct hv_vcpu *vcpu, struct hv_worker *worker, hv_ns slice
     budget = apply_startup(vcpu) ? 1 : 0;
     hv_worker_run_timers(worker);
     if (idle(vcpu)) {
+        *verdict_out = HV_SCHED_HALT;
         return false;
     }
     hv_and_seq(&domain->halted, ~((uint64_t)1 << vcpu->index));
@@ -208,8 +211,8 @@ static bool run_once(struct hv_vcpu *vcpu, struct hv_worker *worker, hv_ns slice
     hv_engine_run(domain->ops, vcpu->engine, deadline, budget, &exit);
     hv_qsbr_online(reader);
     hv_worker_clear_deadline(worker);
-    handle_exit(vcpu, &exit);
-    /* Who spins waits for a vCPU that may want this worker. */
+    handle_exit(vcpu, worker, &exit);
+    /* Who spins waits for a vCPU that may want this worker, whether or not it was found. */
     return exit.kind != HV_EXIT_PAUSE_LOOP;
 }
 
@@ -223,6 +226,7 @@ enum hv_sched_verdict hv_vcpu_run(void *context, struct hv_worker *worker, hv_ns
         while (run_once(vcpu, worker, slice_end, &verdict)) {
         }
     }
+    hv_sched_note_mode(&vcpu->entity, vcpu->cpu.cpl == 0);
     hv_lock_set_waiter(NULL, 0);
     leave_domain(vcpu->domain);
     return verdict;

@@ -44,6 +44,40 @@ static void add_vcpu(struct hv_stat_list *list, const struct hv_vcpu *vcpu)
     hv_stat_add(list, hv_sched_home(&vcpu->entity), "sched.vcpu.%u.pcpu", i);
 }
 
+/* What is summed over the vCPUs of a machine. */
+static const struct {
+    const char *name;
+    size_t offset;
+} sched_sums[] = {
+    {"sched.wakes", offsetof(struct hv_sched_counters, wakes)},
+    {"sched.preempted", offsetof(struct hv_sched_counters, preempted)},
+    {"sched.parked", offsetof(struct hv_sched_counters, parked)},
+    {"sched.boosts", offsetof(struct hv_sched_counters, boosts)},
+    {"sched.yields_attempted", offsetof(struct hv_sched_counters, yields_attempted)},
+    {"sched.yields_successful", offsetof(struct hv_sched_counters, yields_successful)},
+    {"sched.halt_polls", offsetof(struct hv_sched_counters, halt_polls)},
+    {"sched.halt_poll_hits", offsetof(struct hv_sched_counters, halt_poll_hits)},
+};
+
+static void add_sched(struct hv_stat_list *list, const struct hv_domain *domain)
+{
+    struct hv_sched_parameters parameters;
+
+    hv_group_get(&domain->group, &parameters);
+    hv_stat_add(list, parameters.weight, "sched.weight");
+    hv_stat_add(list, parameters.cap_percent, "sched.cap");
+    for (size_t i = 0; i < HV_ARRAY_LEN(sched_sums); i++) {
+        uint64_t sum = 0;
+
+        for (unsigned vcpu = 0; vcpu < domain->vcpus; vcpu++) {
+            const char *counters = (const char *)&domain->vcpu[vcpu].entity.counters;
+
+            sum += hv_load_relaxed((const _Atomic uint64_t *)(counters + sched_sums[i].offset));
+        }
+        hv_stat_add(list, sum, "%s", sched_sums[i].name);
+    }
+}
+
 static void add_vcpus(struct hv_stat_list *list, const struct hv_domain *domain)
 {
     uint64_t time = 0, halts = 0, kicks = 0, pause_loops = 0;
@@ -218,6 +252,7 @@ size_t hv_domain_get_stats(struct hv_domain *domain, struct hv_stat *stats, size
     add_holders(&list, domain);
     if (hv_domain_enter(domain) == 0) {
         add_vcpus(&list, domain);
+        add_sched(&list, domain);
         add_engine(&list, domain);
         add_memory(&list, domain);
         add_timers(&list, domain);

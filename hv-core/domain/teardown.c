@@ -47,7 +47,7 @@ static int destroy_vcpu(struct hv_domain *domain, uint64_t budget, uint64_t *use
         struct hv_vcpu *vcpu = &domain->vcpu[*cursor];
 
         /* Waits for the end of a turn that has nothing left to do. */
-        hv_sched_retire(&vcpu->entity);
+        hv_sched_retire(domain->core->sched, &vcpu->entity);
         domain->ops->vcpu_destroy(vcpu->engine);
         (*cursor)++;
         return -EAGAIN;

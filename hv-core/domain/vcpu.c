@@ -6,7 +6,7 @@
 #include "domain/core.h"
 #include "domain/domain.h"
 
-void hv_vcpu_init(struct hv_vcpu *vcpu, struct hv_domain *domain, unsigned index)
+int hv_vcpu_init(struct hv_vcpu *vcpu, struct hv_domain *domain, unsigned index)
 {
     vcpu->domain = domain;
     vcpu->index = index;
@@ -22,7 +22,9 @@ void hv_vcpu_init(struct hv_vcpu *vcpu, struct hv_domain *domain, unsigned index
     vcpu->entity.context = vcpu;
     vcpu->entity.bell = &vcpu->bell;
     vcpu->entity.label = hv_handle_id(domain->handle);
-    hv_sched_entity_init(domain->core->sched, &vcpu->entity, index);
+    vcpu->entity.group = &domain->group;
+    vcpu->entity.index = index;
+    return hv_sched_entity_init(domain->core->sched, &vcpu->entity, index);
 }
 
 void hv_vcpu_kick(struct hv_vcpu *vcpu)

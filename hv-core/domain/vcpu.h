@@ -41,8 +41,12 @@ struct hv_vcpu {
     _Atomic uint64_t kicks;
 };
 
-/** Make the registers and everything a floor keeps; the engine's part comes later. */
-void hv_vcpu_init(struct hv_vcpu *vcpu, struct hv_domain *domain, unsigned index);
+/**
+ * Make the registers and everything a floor keeps; the engine's part comes later.
+ *
+ * Returns 0; under the policy `host` -ENOMEM or -EAGAIN when there is no thread for it.
+ */
+HV_MUST_CHECK int hv_vcpu_init(struct hv_vcpu *vcpu, struct hv_domain *domain, unsigned index);
 
 /** Make it look: an interrupt, NMI, INIT or SIPI may be there. Any thread, ranks < RUNQUEUE. */
 void hv_vcpu_kick(struct hv_vcpu *vcpu);

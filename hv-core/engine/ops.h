@@ -50,6 +50,9 @@ struct hv_engine_vcpu_config {
     struct hv_doorbell *bell; /* borrowed: polled at block edges */
     struct hv_holder *holder; /* borrowed, registered by the caller */
     const struct hv_clock *clock;
+    /* Borrowed, the vCPU thread's own: PAUSEs in one burst that make a HV_EXIT_PAUSE_LOOP; looked at
+     * at each. NULL: 1,024. */
+    const uint32_t *pause_window;
     const struct hv_engine_io *io;
     void *io_context;
     bool force_io_exit; /* debugging: leave with HV_EXIT_IO at every device access */

@@ -20,6 +20,7 @@ struct slot {
 struct hv_deadline {
     /* The thread's own. */
     struct hv_doorbell bell;
+    _Atomic uint64_t wakes;
     /* Atomic. */
     _Atomic uint64_t wake_at;
     _Atomic uint32_t stopping;
@@ -69,6 +70,7 @@ static void *deadline_main(void *data)
         /* A simulated clock moves by a call, which rings. */
         (void)hv_doorbell_sleep(
             &deadline->bell, deadline->clock->kind == HV_CLOCK_KIND_HOST ? earliest : HV_NS_NEVER);
+        hv_count(&deadline->wakes, 1);
     }
 }
 
@@ -154,6 +156,11 @@ void hv_deadline_kick(struct hv_deadline *deadline, unsigned index)
         hv_doorbell_ring(slot->bell, HV_REQUEST_TIMER);
     }
     hv_lock_drop(&slot->lock);
+}
+
+uint64_t hv_deadline_wakes(const struct hv_deadline *deadline)
+{
+    return hv_load_relaxed(&deadline->wakes);
 }
 
 void hv_deadline_clock_moved(struct hv_deadline *deadline)

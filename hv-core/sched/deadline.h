@@ -34,5 +34,8 @@ void hv_deadline_clear(struct hv_deadline *deadline, unsigned slot);
 /** Ring the slot's bell now, if it has one. Any thread, any lock: a worker's bell comes to this. */
 void hv_deadline_kick(struct hv_deadline *deadline, unsigned slot);
 
+/** How often the thread woke up. */
+uint64_t hv_deadline_wakes(const struct hv_deadline *deadline);
+
 /** A simulated clock was advanced. */
 void hv_deadline_clock_moved(struct hv_deadline *deadline);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Workers from the inside: shared by the threads (worker.c) and the queues (sched.c). */
+/* Workers from the inside: shared by the threads (worker.c), their owner and the policy `host`. */
 #pragma once
 
 #include "sched/sched.h"
@@ -14,47 +14,53 @@ struct hv_worker {
     struct hv_doorbell bell;
     /* The worker's own, on a line of its own: what readers of grace periods look at. */
     struct hv_qsbr_thread reader;
-    struct hv_lock lock; /* HV_RANK_RUNQUEUE; entities' states, too */
-    /* Guarded by &lock. */
-    struct hv_list ready;
-    unsigned retirers; /* threads that wait for `turns` */
-    /* Atomic: since when the head of `ready` waits, UINT64_MAX when there is none; to look at
-     * without the lock, written under it. */
-    _Atomic uint64_t oldest_ns;
-    /* Atomic: set by the worker when it finds nothing to do; cleared by whoever gives it work. */
-    _Atomic uint32_t idle;
-    /* Futex word: bumped when an entity that is to retire has left. */
-    _Atomic uint32_t turns;
-    /* The worker's own. */
     struct hv_worker_counters counters;
     struct hv_sched_entity *running; /* in `run`, else NULL */
-    struct hv_timer_queue timers;
+    long switched_away;              /* by the host, as of the last look */
+    hv_ns contended_until;           /* no halts are polled */
+    /* Atomic. */
+    _Atomic uint32_t stopping;
     /* Set at creation. */
     struct hv_sched *sched;
+    struct hv_runqueue *queue;
+    struct hv_timer_queue *timers; /* &own_timers; NULL in a vCPU's own thread */
     unsigned index;
     pthread_t thread;
-    uint64_t thread_id; /* by the thread itself */
+    struct hv_timer_queue own_timers;
+    /* Policy `host`, of a vCPU's own thread. Guarded by the scheduler's lock. */
+    struct hv_list link; /* of all that were made */
+    struct hv_runqueues own_queues;
+    struct hv_sched_entity *entity; /* NULL: to be used again */
 };
 
 struct hv_sched {
     /* Set at creation. */
     const struct hv_clock *clock;
     struct hv_heap *heap; /* may be NULL */
-    struct hv_deadline *deadline;
-    unsigned count;   /* workers made */
-    unsigned started; /* threads that run */
+    enum hv_sched_policy policy;
+    struct hv_deadline *deadline; /* NULL under `host` */
+    unsigned count;               /* workers made */
+    unsigned started;             /* threads that run */
     struct hv_qsbr qsbr;
-    /* Atomic. */
-    _Atomic uint32_t stopping;
+    struct hv_runqueues queues; /* of the workers */
+    struct hv_lock lock;        /* HV_RANK_LEAF */
+    struct hv_list vcpu_workers;
     struct hv_worker workers[];
 };
 
-/** Take the next entity for @worker, from its own queue or another's; or NULL. */
-struct hv_sched_entity *hv_worker_pick(struct hv_worker *worker);
+/** The thread of a worker, until `stopping`. */
+void *worker_main(void *data);
 
-/** True when some queue has an entity. After storing `idle`: invariant (4) of sched.h. */
-bool hv_sched_anything_ready(struct hv_sched *sched);
+/** What all workers have; @queue is its own. */
+void worker_init(struct hv_worker *worker, struct hv_sched *sched, struct hv_runqueue *queue,
+                 unsigned index);
 
-/** A slice is over: block, or queue again, or retire what pick gave. */
-void hv_worker_put_back(struct hv_worker *worker, struct hv_sched_entity *entity,
-                        enum hv_sched_verdict verdict);
+/** Ask the thread to end, and wait for it. */
+void worker_stop(struct hv_worker *worker);
+
+/** Give the entity a thread of its own, in which it is blocked. Returns 0; -ENOMEM; -EAGAIN. */
+HV_MUST_CHECK int host_start(struct hv_sched *sched, struct hv_sched_entity *entity);
+/** The entity is retired: end its thread. What late wakes may look at stays. */
+void host_stop(struct hv_sched *sched, struct hv_sched_entity *entity);
+/** All are stopped: free them. */
+void host_finish(struct hv_sched *sched);

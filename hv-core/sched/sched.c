@@ -1,322 +1,282 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/*
- * Run queues: picking, waking, stealing, retiring. See sched.h for states and invariants; the
- * threads themselves are in worker.c.
- *
- * An entity's state is guarded by the lock of the worker it is at home with. It changes homes by a
- * holder of the old home's lock alone, who writes everything else before `worker`: after that store
- * the others lock the new home. So stealing and placing never need two locks.
- */
-#include "sched/sched.h"
-
-#include "base/assert.h"
+/* The scheduler as its users see it: start and end, and the way to the queues. See sched.h. */
 #include "sched/sched-private.h"
-#include "sync/futex.h"
-#include "sync/race.h"
 
-#define EVERYBODY     (UINT32_MAX >> 1)
-/* An entity of another worker must have waited for so much longer than our own to be taken. */
-#define HEAD_START_NS HV_NS_PER_MS
+#include <errno.h>
 
-/*
- * Lock the run queue the entity is at home in. It may move while we wait: then to the next.
- *
- * The second look is an acquire, too: the entity may have left and come back meanwhile, by one who
- * held the other home's lock and not this one.
- */
-HV_NO_TSA static struct hv_worker *lock_home(struct hv_sched_entity *entity)
+#include "base/alloc.h"
+#include "base/format.h"
+#include "sched/yield.h"
+#include "sync/thread.h"
+
+/* ---- start and end ---- */
+
+static void notify_worker(void *context, unsigned index)
 {
-    for (;;) {
-        struct hv_worker *worker = hv_load_acquire(&entity->worker);
+    struct hv_sched *sched = context;
 
-        HV_RACE("sched.home.read");
-        hv_lock_take(&worker->lock);
-        if (hv_load_acquire(&entity->worker) == worker) {
-            return worker;
-        }
-        hv_lock_drop(&worker->lock);
+    hv_doorbell_ring(&sched->workers[index].bell, HV_REQUEST_EVENT);
+}
+
+/* The worker's bell was rung while it runs an entity. */
+static void pass_on_ring(void *context)
+{
+    struct hv_worker *worker = context;
+
+    hv_deadline_kick(worker->sched->deadline, worker->index);
+}
+
+static int make_worker(struct hv_sched *sched, unsigned index)
+{
+    struct hv_worker *worker = &sched->workers[index];
+    int error;
+
+    worker_init(worker, sched, &sched->queues.queue[index], index);
+    error = hv_timer_queue_init(&worker->own_timers, sched->clock, &worker->bell, index);
+    if (error < 0) {
+        return error;
     }
-}
-
-/* ---- states ---- */
-
-/* Book the time in the old state, and enter the new one. The home's lock is held. */
-static void change_state(struct hv_sched_entity *entity, enum hv_sched_state state, hv_ns now)
-{
-    uint64_t span = hv_ns_before(now, entity->since) ? 0 : now.v - entity->since.v;
-
-    switch (entity->state) {
-    case HV_SCHED_STATE_BLOCKED:
-        hv_count(&entity->counters.blocked_ns, span);
-        break;
-    case HV_SCHED_STATE_READY:
-        hv_count(&entity->counters.ready_ns, span);
-        if (entity->put_off) {
-            hv_count(&entity->counters.steal_ns, span);
-        }
-        entity->put_off = false;
-        break;
-    case HV_SCHED_STATE_RUNNING:
-        hv_count(&entity->counters.run_ns, span);
-        break;
-    case HV_SCHED_STATE_RETIRED:
-        HV_BUG_ON(true);
+    worker->timers = &worker->own_timers;
+    if (sched->policy == HV_SCHED_POLICY_CREDIT) {
+        worker->bell.interrupt = pass_on_ring;
+        worker->bell.interrupt_context = worker;
     }
-    entity->state = state;
-    entity->since = now;
+    hv_qsbr_register(&sched->qsbr, &worker->reader);
+    return 0;
 }
 
-/* Sequentially consistent, and before any look at `idle`: invariant (4). */
-static void publish_oldest_locked(struct hv_worker *worker)
+static int start_workers(struct hv_sched *sched, unsigned workers)
 {
-    const struct hv_list *head = worker->ready.next;
+    int error = 0;
 
-    hv_store_seq(&worker->oldest_ns,
-                 head != &worker->ready ? hv_list_entry(head, struct hv_sched_entity, link)->since.v
-                                        : UINT64_MAX);
+    while (error == 0 && sched->started < workers) {
+        struct hv_worker *worker = &sched->workers[sched->started];
+        char name[16];
+
+        hv_format(name, sizeof(name), "hv-worker-%u", worker->index);
+        error = hv_thread_start(&worker->thread, name, worker_main, worker);
+        sched->started += error == 0;
+    }
+    return error;
 }
 
-static void push_ready_locked(struct hv_worker *worker, struct hv_sched_entity *entity, hv_ns now)
+static int make_parts(struct hv_sched *sched, const struct hv_sched_config *config)
 {
-    hv_lock_assert_held(&worker->lock);
-    change_state(entity, HV_SCHED_STATE_READY, now);
-    hv_list_push_tail(&worker->ready, &entity->link);
-    publish_oldest_locked(worker);
+    struct hv_sched_tuning tuning = hv_sched_tuning_standard;
+    int error;
+
+    tuning.boost = !config->no_boost;
+    error = hv_runqueues_init(&sched->queues, config->workers, config->clock, &tuning,
+                              notify_worker, sched);
+    while (error == 0 && sched->count < config->workers) {
+        error = make_worker(sched, sched->count);
+        sched->count += error == 0;
+    }
+    if (error == 0 && sched->policy == HV_SCHED_POLICY_CREDIT) {
+        error = hv_deadline_create(config->workers, config->clock, &sched->deadline);
+    }
+    return error < 0 ? error : start_workers(sched, config->workers);
 }
 
-static void unlink_ready_locked(struct hv_worker *worker, struct hv_sched_entity *entity)
+int hv_sched_create(const struct hv_sched_config *config, struct hv_sched **sched_out)
 {
-    hv_list_unlink(&entity->link);
-    publish_oldest_locked(worker);
+    struct hv_sched *sched;
+    int error;
+
+    *sched_out = NULL;
+    if (config->workers == 0 || config->workers > HV_SCHED_MAX_WORKERS) {
+        return -EINVAL;
+    }
+    sched = hv_alloc_aligned(HV_CACHE_LINE,
+                             sizeof(struct hv_sched) + config->workers * sizeof(struct hv_worker));
+    if (!sched) {
+        return -ENOMEM;
+    }
+    sched->clock = config->clock;
+    sched->heap = config->heap;
+    sched->policy = config->policy;
+    hv_qsbr_init(&sched->qsbr);
+    hv_lock_init(&sched->lock, HV_RANK_LEAF, "sched", 0);
+    hv_list_init(&sched->vcpu_workers);
+    error = make_parts(sched, config);
+    if (error < 0) {
+        hv_sched_destroy(sched);
+        return error;
+    }
+    *sched_out = sched;
+    return 0;
 }
 
-void hv_sched_entity_init(struct hv_sched *sched, struct hv_sched_entity *entity, unsigned index)
+void hv_sched_destroy(struct hv_sched *sched)
 {
-    hv_list_init(&entity->link);
-    entity->state = HV_SCHED_STATE_BLOCKED;
-    entity->wake_pending = false;
-    entity->put_off = false;
-    hv_store_relaxed(&entity->retiring, false);
-    entity->since = hv_clock_now(sched->clock);
-    entity->counters = (struct hv_sched_counters){0};
-    hv_store_release(&entity->worker, &sched->workers[index % sched->count]);
-}
-
-/* ---- waking ---- */
-
-/* Make an idle worker ours to give work to. False when it is not idle, or another was faster. */
-static bool claim(struct hv_worker *worker)
-{
-    uint32_t idle = 1;
-
-    return hv_load_seq(&worker->idle) && hv_cas_seq(&worker->idle, &idle, 0);
-}
-
-/* Claim any idle worker, the nearest after @home first; NULL when all have work. */
-static struct hv_worker *claim_any(struct hv_worker *home)
-{
-    struct hv_sched *sched = home->sched;
-
+    if (!sched) {
+        return;
+    }
+    host_finish(sched);
+    for (unsigned i = 0; i < sched->started; i++) {
+        worker_stop(&sched->workers[i]);
+    }
+    hv_deadline_destroy(sched->deadline);
     for (unsigned i = 0; i < sched->count; i++) {
-        struct hv_worker *worker = &sched->workers[(home->index + i) % sched->count];
+        struct hv_worker *worker = &sched->workers[i];
 
-        if (claim(worker)) {
-            return worker;
-        }
+        hv_qsbr_unregister(&worker->reader);
+        hv_timer_queue_finish(&worker->own_timers);
     }
-    return NULL;
+    hv_runqueues_finish(&sched->queues);
+    hv_lock_finish(&sched->lock);
+    hv_qsbr_finish(&sched->qsbr);
+    hv_free(sched);
 }
 
-/*
- * Put a blocked entity, whose home is locked, where it will run soonest, and unlock. Returns the
- * worker to be rung, or NULL when none needs to be.
- */
-HV_NO_TSA static struct hv_worker *place_blocked(struct hv_worker *home,
-                                                 struct hv_sched_entity *entity)
-{
-    struct hv_worker *chosen = claim_any(home);
-    hv_ns now = hv_clock_now(home->sched->clock);
+/* ---- what it has ---- */
 
-    HV_RACE("sched.wake.placing");
-    if (chosen && chosen != home) {
-        hv_count(&entity->counters.migrations, 1);
-        hv_store_release(&entity->worker, chosen);
-        hv_lock_drop(&home->lock);
-        HV_RACE("sched.wake.moved");
-        home = lock_home(entity);
-        /* Nobody's lock was held for a moment: it may have been woken, or retired, by another. */
-        if (entity->state != HV_SCHED_STATE_BLOCKED) {
-            hv_lock_drop(&home->lock);
-            return chosen;
-        }
-    }
-    push_ready_locked(home, entity, now);
-    hv_lock_drop(&home->lock);
-    HV_RACE("sched.wake.pushed");
-    /* All had work: one may have run out of it since. */
-    return chosen ? chosen : claim_any(home);
+enum hv_sched_policy hv_sched_policy(const struct hv_sched *sched)
+{
+    return sched->policy;
 }
 
-HV_NO_TSA void hv_sched_wake(struct hv_sched_entity *entity)
+unsigned hv_sched_workers(const struct hv_sched *sched)
 {
-    struct hv_worker *home = lock_home(entity);
-    struct hv_worker *idler = NULL;
-
-    switch (entity->state) {
-    case HV_SCHED_STATE_BLOCKED:
-        idler = place_blocked(home, entity);
-        break;
-    case HV_SCHED_STATE_RUNNING:
-        entity->wake_pending = true;
-        hv_lock_drop(&home->lock);
-        break;
-    case HV_SCHED_STATE_READY:
-    case HV_SCHED_STATE_RETIRED:
-        hv_lock_drop(&home->lock);
-        break;
-    }
-    if (idler) {
-        hv_doorbell_ring(&idler->bell, HV_REQUEST_EVENT);
-    }
+    return sched->count;
 }
 
-/* ---- picking ---- */
-
-static struct hv_sched_entity *take_oldest(struct hv_worker *from, struct hv_worker *worker)
+struct hv_timer_queue *hv_sched_timer_queue(struct hv_sched *sched, unsigned index)
 {
-    struct hv_sched_entity *entity = NULL;
-
-    hv_lock_take(&from->lock);
-    if (hv_list_linked(&from->ready)) {
-        entity = hv_list_entry(from->ready.next, struct hv_sched_entity, link);
-        unlink_ready_locked(from, entity);
-        change_state(entity, HV_SCHED_STATE_RUNNING, hv_clock_now(worker->sched->clock));
-        entity->wake_pending = false;
-        hv_count(&entity->counters.switches, 1);
-        if (from != worker) {
-            hv_count(&entity->counters.migrations, 1);
-            hv_count(&worker->counters.stolen, 1);
-            /* The last thing: others now lock our queue for it. */
-            hv_store_release(&entity->worker, worker);
-        }
-    }
-    hv_lock_drop(&from->lock);
-    return entity;
+    return sched->workers[index % sched->count].timers;
 }
 
-/*
- * The queue whose head has waited longest, our own with a head start; NULL when all are empty.
- * Without the comparison three vCPUs on two workers would stay two and one.
- */
-static struct hv_worker *fullest_queue(struct hv_worker *worker)
+struct hv_qsbr *hv_sched_qsbr(struct hv_sched *sched)
 {
-    struct hv_sched *sched = worker->sched;
-    struct hv_worker *best = NULL;
-    uint64_t best_ns = UINT64_MAX;
+    return &sched->qsbr;
+}
 
+const struct hv_worker_counters *hv_sched_worker_counters(const struct hv_sched *sched,
+                                                          unsigned index)
+{
+    return &sched->workers[index].counters;
+}
+
+uint64_t hv_sched_stolen(const struct hv_sched *sched, unsigned index)
+{
+    return hv_load_relaxed(&sched->queues.queue[index].stolen);
+}
+
+uint64_t hv_sched_deadline_wakes(const struct hv_sched *sched)
+{
+    return sched->deadline ? hv_deadline_wakes(sched->deadline) : 0;
+}
+
+void hv_sched_clock_moved(struct hv_sched *sched)
+{
     for (unsigned i = 0; i < sched->count; i++) {
-        struct hv_worker *other = &sched->workers[(worker->index + i) % sched->count];
-        uint64_t oldest = hv_load_seq(&other->oldest_ns);
-
-        if (other == worker && oldest != UINT64_MAX) {
-            oldest -= oldest < HEAD_START_NS ? oldest : HEAD_START_NS;
-        }
-        if (oldest < best_ns) {
-            best = other;
-            best_ns = oldest;
-        }
+        hv_doorbell_ring(&sched->workers[i].bell, HV_REQUEST_TIMER);
     }
-    return best;
-}
-
-struct hv_sched_entity *hv_worker_pick(struct hv_worker *worker)
-{
-    struct hv_sched_entity *entity = NULL;
-    struct hv_worker *from;
-
-    /* Another may be faster; then look again. Each miss is somebody else's find. */
-    while (!entity && (from = fullest_queue(worker))) {
-        HV_RACE("sched.pick.chosen");
-        entity = take_oldest(from, worker);
+    if (sched->deadline) {
+        hv_deadline_clock_moved(sched->deadline);
     }
-    return entity;
 }
 
-bool hv_sched_anything_ready(struct hv_sched *sched)
+/* ---- entities and groups ---- */
+
+int hv_sched_entity_init(struct hv_sched *sched, struct hv_sched_entity *entity, unsigned home)
 {
-    return fullest_queue(&sched->workers[0]) != NULL;
-}
+    int error = 0;
 
-/* ---- the end of a slice, and of everything ---- */
-
-void hv_worker_put_back(struct hv_worker *worker, struct hv_sched_entity *entity,
-                        enum hv_sched_verdict verdict)
-{
-    hv_ns now = hv_clock_now(worker->sched->clock);
-    bool wake_retirers = false;
-
-    HV_RACE("sched.put-back");
-    hv_lock_take(&worker->lock);
-    if (hv_load_relaxed(&entity->retiring)) {
-        change_state(entity, HV_SCHED_STATE_RETIRED, now);
-        hv_add_seq(&worker->turns, 1);
-        wake_retirers = worker->retirers > 0;
-    } else if (verdict == HV_SCHED_BLOCK && !entity->wake_pending) {
-        change_state(entity, HV_SCHED_STATE_BLOCKED, now);
+    hv_entity_begin_slice(entity);
+    if (sched->policy == HV_SCHED_POLICY_HOST) {
+        error = host_start(sched, entity);
     } else {
-        push_ready_locked(worker, entity, now);
-        entity->put_off = verdict == HV_SCHED_YIELD;
+        hv_runqueue_add(&sched->queues, entity, home);
     }
-    hv_lock_drop(&worker->lock);
-    /* From here on a retired entity may be gone. */
-    if (wake_retirers) {
-        hv_futex_wake(&worker->turns, EVERYBODY);
+    if (error == 0 && entity->index < HV_MAX_VCPUS) {
+        entity->group->member[entity->index] = entity;
     }
+    return error;
 }
 
-/* Wait until a slice ends, in which the entity is to retire. The home is locked, before and after. */
-HV_NO_TSA static void await_turn_locked(struct hv_worker *home, struct hv_sched_entity *entity)
+void hv_sched_wake(struct hv_sched_entity *entity)
 {
-    uint32_t since = hv_load_seq(&home->turns);
-
-    HV_ASSERT(home->thread_id != hv_thread_id());
-    /* Pairs with hv_sched_slice_over(): the flag stands before the bell rings. */
-    hv_store_seq(&entity->retiring, true);
-    hv_doorbell_ring(entity->bell, HV_REQUEST_STOP);
-    home->retirers++;
-    hv_lock_drop(&home->lock);
-    HV_RACE("sched.retire.waits");
-    hv_futex_wait(&home->turns, since, HV_NS_NEVER);
-    hv_lock_take(&home->lock);
-    home->retirers--;
+    hv_runqueue_wake(entity);
 }
 
-HV_NO_TSA void hv_sched_retire(struct hv_sched_entity *entity)
+void hv_sched_retire(struct hv_sched *sched, struct hv_sched_entity *entity)
 {
-    struct hv_worker *home;
-
-    hv_lock_check_wait(HV_RANK_DEVICE, "the end of a slice");
-    home = lock_home(entity);
-    /* A running entity does not change homes, so the lock stays the right one. */
-    while (entity->state == HV_SCHED_STATE_RUNNING) {
-        await_turn_locked(home, entity);
+    if (!hv_load_relaxed(&entity->home)) {
+        return;
     }
-    if (entity->state == HV_SCHED_STATE_READY) {
-        unlink_ready_locked(home, entity);
+    hv_runqueue_retire(entity);
+    if (sched->policy == HV_SCHED_POLICY_HOST) {
+        host_stop(sched, entity);
     }
-    if (entity->state != HV_SCHED_STATE_RETIRED) {
-        change_state(entity, HV_SCHED_STATE_RETIRED, hv_clock_now(home->sched->clock));
-    }
-    hv_lock_drop(&home->lock);
-}
-
-bool hv_sched_slice_over(const struct hv_worker *worker, hv_ns slice_end)
-{
-    return hv_load_seq(&worker->running->retiring) ||
-           !hv_ns_before(hv_clock_now(worker->sched->clock), slice_end);
 }
 
 unsigned hv_sched_home(const struct hv_sched_entity *entity)
 {
-    return hv_load_acquire(&entity->worker)->index;
+    return hv_runqueue_home(entity);
+}
+
+int hv_sched_check(const struct hv_sched *sched, const struct hv_sched_parameters *parameters,
+                   char *why, size_t why_size)
+{
+    bool shared = parameters->cap_percent || hv_group_is_bound(&parameters->affinity) ||
+                  (parameters->weight && parameters->weight != HV_SCHED_WEIGHT_DEFAULT);
+
+    if (shared && sched->policy == HV_SCHED_POLICY_HOST) {
+        hv_format(why, why_size,
+                  "weight, cap and affinity are the policy “credit”’s; under “host” set them for "
+                  "the host’s control group");
+        return -ENOTSUP;
+    }
+    return hv_sched_check_parameters(parameters, sched->count, why, why_size);
+}
+
+int hv_sched_set_parameters(struct hv_sched *sched, struct hv_sched_group *group,
+                            const struct hv_sched_parameters *parameters, char *why,
+                            size_t why_size)
+{
+    int rc = hv_sched_check(sched, parameters, why, why_size);
+
+    if (rc < 0) {
+        return rc;
+    }
+    hv_group_set(group, parameters);
+    for (unsigned i = 0; i < HV_MAX_VCPUS; i++) {
+        if (group->member[i]) {
+            hv_runqueue_settle(group->member[i]);
+        }
+    }
+    return 0;
+}
+
+/* ---- for the run loop ---- */
+
+bool hv_sched_slice_over(const struct hv_worker *worker, hv_ns slice_end)
+{
+    return hv_load_seq(&worker->running->retiring) ||
+           !hv_ns_before(hv_clock_now(worker->sched->clock),
+                         hv_runqueue_slice_end(worker->queue, slice_end));
+}
+
+bool hv_sched_yield_to(struct hv_worker *worker, struct hv_sched_entity *me,
+                       struct hv_sched_entity *target)
+{
+    return hv_runqueue_yield_to(worker->queue, me, target);
+}
+
+bool hv_sched_kick_boost(struct hv_worker *worker, struct hv_sched_entity *me,
+                         struct hv_sched_entity *target)
+{
+    hv_runqueue_wake(target);
+    return hv_runqueue_yield_to(worker->queue, me, target);
+}
+
+bool hv_sched_on_spin(struct hv_worker *worker, struct hv_sched_entity *me)
+{
+    return hv_runqueue_on_spin(worker->queue, me);
+}
+
+void hv_sched_note_ipi(const struct hv_worker *worker, struct hv_sched_entity *me, unsigned target)
+{
+    hv_entity_note_ipi(me, target, hv_clock_now(worker->sched->clock));
 }

@@ -8,50 +8,134 @@
  */
 #include "sched/sched-private.h"
 
-#include <errno.h>
+#include <sys/resource.h>
 
-#include "base/alloc.h"
-#include "base/format.h"
 #include "mem/heap.h"
-#include "sync/thread.h"
+#include "sched/yield.h"
 #include "sync/race.h"
 
 /* Freed blocks of a grace period that a worker runs in one turn. */
 #define RECLAIM_BATCH 16u
+/* The host took the CPU away: for so long it is thought to have others who want it. */
+#define CONTENDED_NS  (100 * HV_NS_PER_MS)
+
+void worker_init(struct hv_worker *worker, struct hv_sched *sched, struct hv_runqueue *queue,
+                 unsigned index)
+{
+    hv_doorbell_init(&worker->bell);
+    hv_list_init(&worker->link);
+    worker->sched = sched;
+    worker->queue = queue;
+    worker->index = index;
+}
+
+void worker_stop(struct hv_worker *worker)
+{
+    hv_store_seq(&worker->stopping, 1);
+    hv_doorbell_ring(&worker->bell, HV_REQUEST_STOP);
+    pthread_join(worker->thread, NULL);
+}
 
 void hv_worker_run_timers(struct hv_worker *worker)
 {
-    unsigned ran = hv_timer_queue_run(&worker->timers, hv_clock_now(worker->sched->clock));
+    if (worker->timers) {
+        unsigned ran = hv_timer_queue_run(worker->timers, hv_clock_now(worker->sched->clock));
 
-    hv_count(&worker->counters.timers, ran);
+        hv_count(&worker->counters.timers, ran);
+    }
+    hv_runqueue_tick(worker->queue);
 }
+
+/* The earliest moment at which there is something to do besides running an entity. */
+static hv_ns next_moment(const struct hv_worker *worker)
+{
+    hv_ns next = hv_runqueue_next(worker->queue);
+    hv_ns timer = worker->timers ? hv_timer_queue_next(worker->timers) : HV_NS_NEVER;
+
+    return hv_ns_before(timer, next) ? timer : next;
+}
+
+/* ---- halts ---- */
+
+/* Has the host taken the CPU from this thread lately? Then others want what polling would burn. */
+static bool host_contended(struct hv_worker *worker, hv_ns now)
+{
+    struct rusage usage;
+
+    if (getrusage(RUSAGE_THREAD, &usage) == 0 && usage.ru_nivcsw != worker->switched_away) {
+        worker->switched_away = usage.ru_nivcsw;
+        worker->contended_until = hv_ns_add(now, CONTENDED_NS);
+    }
+    return hv_ns_before(now, worker->contended_until);
+}
+
+/* Somebody has given the worker work, or wants something else of it. */
+static bool is_wanted(const struct hv_worker *worker, hv_ns now)
+{
+    return !hv_load_seq(&worker->queue->idle) || hv_load_relaxed(&worker->bell.requests) ||
+           !hv_ns_before(now, next_moment(worker));
+}
+
+/*
+ * The entity has halted, and its last wakes came soon: wait for the next on our feet. To others the
+ * worker is idle meanwhile, and the entity still runs, so that a wake leaves its mark there.
+ */
+static void poll_halt(struct hv_worker *worker, struct hv_sched_entity *entity)
+{
+    const struct hv_clock *clock = worker->sched->clock;
+    hv_ns now = hv_clock_now(clock);
+    hv_ns end = hv_ns_add(now, entity->poll_ns);
+
+    /* A simulated clock does not move while we look. */
+    if (entity->poll_ns == 0 || clock->kind != HV_CLOCK_KIND_HOST || host_contended(worker, now)) {
+        return;
+    }
+    hv_count(&entity->counters.halt_polls, 1);
+    if (hv_runqueue_idle(worker->queue)) {
+        while (!hv_load_seq(&entity->wake_pending) && !is_wanted(worker, now) &&
+               !hv_load_relaxed(&entity->retiring) && hv_ns_before(now, end)) {
+            __builtin_ia32_pause();
+            now = hv_clock_now(clock);
+        }
+    }
+    hv_runqueue_awake(worker->queue);
+    hv_count(&entity->counters.halt_poll_hits, hv_load_seq(&entity->wake_pending));
+}
+
+/* ---- turns ---- */
 
 /* Run the next entity for one slice. False when there is none. */
 static bool run_slice(struct hv_worker *worker)
 {
-    struct hv_sched_entity *entity = hv_worker_pick(worker);
+    const struct hv_clock *clock = worker->sched->clock;
+    struct hv_sched_entity *entity;
     enum hv_sched_verdict verdict;
-    hv_ns start;
+    hv_ns start, slice_end;
 
+    entity = hv_runqueue_pick(worker->queue, &slice_end);
     if (!entity) {
         return false;
     }
-    start = hv_clock_now(worker->sched->clock);
+    start = hv_clock_now(clock);
     hv_store_relaxed(&worker->counters.running, entity->label);
     worker->running = entity;
-    verdict = entity->run(entity->context, worker, hv_ns_add(start, HV_SCHED_SLICE_NS));
-    worker->running = NULL;
-    hv_store_relaxed(&worker->counters.running, 0);
+    hv_entity_begin_slice(entity);
+    verdict = entity->run(entity->context, worker, slice_end);
     hv_count(&worker->counters.switches, 1);
-    hv_count(&worker->counters.busy_ns, hv_clock_now(worker->sched->clock).v - start.v);
-    hv_worker_put_back(worker, entity, verdict);
+    hv_count(&worker->counters.busy_ns, hv_clock_now(clock).v - start.v);
+    hv_store_relaxed(&worker->counters.running, 0);
+    if (verdict == HV_SCHED_HALT) {
+        poll_halt(worker, entity);
+    }
+    worker->running = NULL;
+    hv_runqueue_put_back(worker->queue, entity, verdict);
     return true;
 }
 
 /* Until when a worker without work may sleep, by the host's clock. */
 static hv_ns sleep_until(const struct hv_worker *worker)
 {
-    hv_ns next = hv_timer_queue_next(&worker->timers);
+    hv_ns next = next_moment(worker);
 
     if (worker->sched->clock->kind == HV_CLOCK_KIND_HOST) {
         return next;
@@ -60,27 +144,38 @@ static hv_ns sleep_until(const struct hv_worker *worker)
     return hv_ns_before(hv_clock_now(worker->sched->clock), next) ? HV_NS_NEVER : (hv_ns){0};
 }
 
+static void count_wake(struct hv_worker_counters *counters, uint32_t requests)
+{
+    if (requests == 0) {
+        hv_count(&counters->woken_timer, 1);
+    } else if (requests & HV_REQUEST_EVENT) {
+        hv_count(&counters->woken_event, 1);
+    } else {
+        hv_count(&counters->woken_other, 1);
+    }
+}
+
 static void sleep_idle(struct hv_worker *worker)
 {
     HV_RACE("sched.worker.empty");
-    /* Invariant (4): idle first, then a last look at all queues. */
-    hv_store_seq(&worker->idle, 1);
-    HV_RACE("sched.worker.idle");
-    if (!hv_sched_anything_ready(worker->sched)) {
+    if (hv_runqueue_idle(worker->queue)) {
+        uint32_t requests;
+
         hv_count(&worker->counters.sleeps, 1);
         hv_qsbr_offline(&worker->reader);
-        (void)hv_doorbell_sleep(&worker->bell, sleep_until(worker));
+        requests = hv_doorbell_sleep(&worker->bell, sleep_until(worker));
         hv_qsbr_online(&worker->reader);
+        count_wake(&worker->counters, requests);
     }
-    hv_store_seq(&worker->idle, 0);
+    hv_runqueue_awake(worker->queue);
 }
 
-static void *worker_main(void *data)
+void *worker_main(void *data)
 {
     struct hv_worker *worker = data;
     struct hv_sched *sched = worker->sched;
 
-    worker->thread_id = hv_thread_id();
+    worker->queue->thread_id = hv_thread_id();
     if (sched->heap) {
         hv_heap_attach_thread(sched->heap);
     }
@@ -89,7 +184,7 @@ static void *worker_main(void *data)
         bool ran = false;
 
         (void)hv_doorbell_take(&worker->bell);
-        if (hv_load_seq(&sched->stopping)) {
+        if (hv_load_seq(&worker->stopping)) {
             break;
         }
         hv_qsbr_quiescent(&worker->reader);
@@ -110,131 +205,7 @@ static void *worker_main(void *data)
     return NULL;
 }
 
-/* The worker's bell was rung while it runs an entity. */
-static void pass_on_ring(void *context)
-{
-    struct hv_worker *worker = context;
-
-    hv_deadline_kick(worker->sched->deadline, worker->index);
-}
-
-static int make_worker(struct hv_sched *sched, unsigned index)
-{
-    struct hv_worker *worker = &sched->workers[index];
-    int error;
-
-    hv_doorbell_init(&worker->bell);
-    error = hv_timer_queue_init(&worker->timers, sched->clock, &worker->bell, index);
-    if (error < 0) {
-        return error;
-    }
-    worker->sched = sched;
-    worker->index = index;
-    worker->bell.interrupt = pass_on_ring;
-    worker->bell.interrupt_context = worker;
-    hv_lock_init(&worker->lock, HV_RANK_RUNQUEUE, "runqueue", index);
-    hv_list_init(&worker->ready);
-    hv_store_relaxed(&worker->oldest_ns, UINT64_MAX);
-    hv_qsbr_register(&sched->qsbr, &worker->reader);
-    return 0;
-}
-
-int hv_sched_create(unsigned workers, const struct hv_clock *clock, struct hv_heap *heap,
-                    struct hv_sched **sched_out)
-{
-    struct hv_sched *sched;
-    int error = 0;
-
-    *sched_out = NULL;
-    if (workers == 0 || workers > HV_SCHED_MAX_WORKERS) {
-        return -EINVAL;
-    }
-    sched = hv_alloc_aligned(HV_CACHE_LINE,
-                             sizeof(struct hv_sched) + workers * sizeof(struct hv_worker));
-    if (!sched) {
-        return -ENOMEM;
-    }
-    sched->clock = clock;
-    sched->heap = heap;
-    hv_qsbr_init(&sched->qsbr);
-    while (error == 0 && sched->count < workers) {
-        error = make_worker(sched, sched->count);
-        sched->count += error == 0;
-    }
-    if (error < 0) {
-        goto out;
-    }
-    error = hv_deadline_create(workers, clock, &sched->deadline);
-    while (error == 0 && sched->started < workers) {
-        struct hv_worker *worker = &sched->workers[sched->started];
-        char name[16];
-
-        hv_format(name, sizeof(name), "hv-worker-%u", worker->index);
-        error = hv_thread_start(&worker->thread, name, worker_main, worker);
-        sched->started += error == 0;
-    }
-
-out:
-    if (error < 0) {
-        hv_sched_destroy(sched);
-        return error;
-    }
-    *sched_out = sched;
-    return 0;
-}
-
-void hv_sched_destroy(struct hv_sched *sched)
-{
-    if (!sched) {
-        return;
-    }
-    hv_store_seq(&sched->stopping, 1);
-    for (unsigned i = 0; i < sched->started; i++) {
-        hv_doorbell_ring(&sched->workers[i].bell, HV_REQUEST_STOP);
-    }
-    for (unsigned i = 0; i < sched->started; i++) {
-        pthread_join(sched->workers[i].thread, NULL);
-    }
-    hv_deadline_destroy(sched->deadline);
-    for (unsigned i = 0; i < sched->count; i++) {
-        struct hv_worker *worker = &sched->workers[i];
-
-        hv_qsbr_unregister(&worker->reader);
-        hv_timer_queue_finish(&worker->timers);
-        hv_lock_finish(&worker->lock);
-    }
-    hv_qsbr_finish(&sched->qsbr);
-    hv_free(sched);
-}
-
-unsigned hv_sched_workers(const struct hv_sched *sched)
-{
-    return sched->count;
-}
-
-struct hv_timer_queue *hv_sched_timer_queue(struct hv_sched *sched, unsigned index)
-{
-    return &sched->workers[index % sched->count].timers;
-}
-
-struct hv_qsbr *hv_sched_qsbr(struct hv_sched *sched)
-{
-    return &sched->qsbr;
-}
-
-const struct hv_worker_counters *hv_sched_worker_counters(const struct hv_sched *sched,
-                                                          unsigned index)
-{
-    return &sched->workers[index].counters;
-}
-
-void hv_sched_clock_moved(struct hv_sched *sched)
-{
-    for (unsigned i = 0; i < sched->count; i++) {
-        hv_doorbell_ring(&sched->workers[i].bell, HV_REQUEST_TIMER);
-    }
-    hv_deadline_clock_moved(sched->deadline);
-}
+/* ---- for the run loop ---- */
 
 struct hv_qsbr_thread *hv_worker_reader(struct hv_worker *worker)
 {
@@ -251,10 +222,14 @@ hv_ns hv_worker_set_deadline(struct hv_worker *worker, struct hv_doorbell *bell,
     struct hv_deadline *deadline = worker->sched->deadline;
     hv_ns next;
 
-    /* The bell stands before the look at the queue: a timer armed after the look finds it. */
+    if (!deadline) {
+        return slice_end; /* a vCPU's own thread: nothing falls due on it */
+    }
+    /* The bell stands before the look at the queues: a timer armed, or an end of the slice ordered,
+     * after the look finds it. */
     hv_deadline_set(deadline, worker->index, bell, slice_end);
     HV_RACE("sched.deadline.set");
-    next = hv_timer_queue_next(&worker->timers);
+    next = hv_runqueue_slice_end(worker->queue, next_moment(worker));
     if (!hv_ns_before(next, slice_end)) {
         return slice_end;
     }
@@ -264,5 +239,7 @@ hv_ns hv_worker_set_deadline(struct hv_worker *worker, struct hv_doorbell *bell,
 
 void hv_worker_clear_deadline(struct hv_worker *worker)
 {
-    hv_deadline_clear(worker->sched->deadline, worker->index);
+    if (worker->sched->deadline) {
+        hv_deadline_clear(worker->sched->deadline, worker->index);
+    }
 }

@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "base/assert.h"
 #include "sched/sched.h"
 #include "sync/race.h"
 
@@ -39,7 +40,16 @@ static inline enum hv_sched_verdict fake_entity_run(void *context, struct hv_wor
     return verdict;
 }
 
-/** Make it blocked, at home with worker @home. */
+/** Workers of the policy `credit`, as hv_sched_create(). */
+static inline int fake_sched_create(unsigned workers, const struct hv_clock *clock,
+                                    struct hv_heap *heap, struct hv_sched **sched_out)
+{
+    const struct hv_sched_config config = {.workers = workers, .clock = clock, .heap = heap};
+
+    return hv_sched_create(&config, sched_out);
+}
+
+/** Make it blocked, at home with worker @home: the policy `credit` has room for all. */
 static inline void fake_entity_init(struct fake_entity *fake, struct hv_sched *sched, unsigned home,
                                     unsigned number)
 {
@@ -49,5 +59,5 @@ static inline void fake_entity_init(struct fake_entity *fake, struct hv_sched *s
     fake->entity.context = fake;
     fake->entity.bell = &fake->bell;
     fake->entity.label = number;
-    hv_sched_entity_init(sched, &fake->entity, home);
+    HV_BUG_ON(hv_sched_entity_init(sched, &fake->entity, home) < 0);
 }

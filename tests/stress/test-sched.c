@@ -8,6 +8,7 @@
 
 #include <sched.h>
 
+#include "lib/fake-entity.h"
 #include "lib/threads.h"
 #include "sync/race.h"
 
@@ -119,7 +120,7 @@ static bool start(void)
 
     hv_clock_init_host(&host);
     shared.twice = 0;
-    good = hv_sched_create(WORKERS, &host, NULL, &shared.sched) == 0;
+    good = fake_sched_create(WORKERS, &host, NULL, &shared.sched) == 0;
     for (unsigned i = 0; good && i < ENTITIES; i++) {
         struct worklet *worklet = &shared.worklets[i];
 
@@ -128,8 +129,8 @@ static bool start(void)
         worklet->entity.run = run;
         worklet->entity.context = worklet;
         worklet->entity.bell = &worklet->bell;
-        hv_sched_entity_init(shared.sched, &worklet->entity, i);
-        good = hv_timer_init(&worklet->timer, hv_sched_timer_queue(shared.sched, i), give_by_timer,
+        good = hv_sched_entity_init(shared.sched, &worklet->entity, i) == 0 &&
+               hv_timer_init(&worklet->timer, hv_sched_timer_queue(shared.sched, i), give_by_timer,
                              worklet, HV_RANK_RUNQUEUE) == 0;
     }
     return good;
@@ -140,7 +141,7 @@ static void stop(void)
     for (unsigned i = 0; i < ENTITIES; i++) {
         /* The timer first: its callback wakes. */
         hv_timer_finish(&shared.worklets[i].timer);
-        hv_sched_retire(&shared.worklets[i].entity);
+        hv_sched_retire(shared.sched, &shared.worklets[i].entity);
     }
     hv_sched_destroy(shared.sched);
 }
@@ -187,7 +188,7 @@ static void wake_or_retire(unsigned index, void *context)
         struct worklet *worklet = &shared.worklets[i];
 
         /* The memory stays, so that late wakes find a retired entity. */
-        hv_sched_retire(&worklet->entity);
+        hv_sched_retire(shared.sched, &worklet->entity);
         hv_add_relaxed(&shared.twice, hv_load_seq(&worklet->inside) > 0);
         /* A plain access, as freeing would be: nobody runs it any more. */
         worklet->plain = 0;

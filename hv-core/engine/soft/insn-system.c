@@ -5,13 +5,14 @@
 #include "engine/soft/access.h"
 #include "engine/soft/thunk.h"
 
+#include "base/clock.h"
 #include "cpu/control.h"
 
 #include <errno.h>
 #include <sys/random.h>
 
-/* PAUSEs in a row (between two exits) after which the run loop may want another vCPU to run. */
-#define PAUSE_BURST 1024u
+/* PAUSEs further apart than this are not of one loop (on silicon: the gap of pause-loop exiting). */
+#define PAUSE_GAP_NS (5 * HV_NS_PER_US)
 
 int soft_insn_undefined(struct hv_engine_vcpu *vcpu, const struct soft_call *call, uint64_t gva)
 {
@@ -290,9 +291,12 @@ int soft_insn_random(struct hv_engine_vcpu *vcpu, const struct soft_call *call, 
 
 int soft_insn_pause(struct hv_engine_vcpu *vcpu, const struct soft_call *call, uint64_t gva)
 {
+    hv_ns now = hv_clock_now(vcpu->clock);
+
     (void)gva;
-    vcpu->pauses++;
-    if (vcpu->pauses < PAUSE_BURST) {
+    vcpu->pauses = now.v - vcpu->paused_at.v > PAUSE_GAP_NS ? 1 : vcpu->pauses + 1;
+    vcpu->paused_at = now;
+    if (vcpu->pauses < *vcpu->pause_window) {
         return SOFT_RESULT_NEXT;
     }
     vcpu->pauses = 0;

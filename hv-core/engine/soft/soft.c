@@ -74,6 +74,8 @@ static void vcpu_destroy(struct hv_engine_vcpu *vcpu)
     hv_free(vcpu);
 }
 
+static const uint32_t standard_pause_window = 1024;
+
 static void vcpu_configure(struct hv_engine_vcpu *vcpu, struct hv_engine_domain *domain,
                            const struct hv_engine_vcpu_config *config)
 {
@@ -83,6 +85,7 @@ static void vcpu_configure(struct hv_engine_vcpu *vcpu, struct hv_engine_domain 
     vcpu->memory = config->memory;
     vcpu->holder = config->holder;
     vcpu->clock = config->clock;
+    vcpu->pause_window = config->pause_window ? config->pause_window : &standard_pause_window;
     vcpu->io = config->io;
     vcpu->io_context = config->io_context;
     vcpu->force_io_exit = config->force_io_exit;

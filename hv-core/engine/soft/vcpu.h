@@ -108,8 +108,10 @@ struct hv_engine_vcpu {
     /* fetch_generation and key together: what an entry of the jump cache must say. */
     uint64_t stamp[2];
     struct soft_jump_cache *jumps;
+    const uint32_t *pause_window;
+    hv_ns paused_at;    /* the last PAUSE of the burst */
     uint32_t key;       /* enum soft_key: the present mode */
-    uint32_t pauses;    /* since the last burst or exit */
+    uint32_t pauses;    /* in this burst, which an exit ends */
     bool leave_block;   /* a store hit the domain's code: the running block may be stale */
     bool no_trap;       /* single-stepping: the instruction itself settled whether one follows */
     uint8_t watch_hits; /* data breakpoints met and not yet reported: DR6 bits 3:0 */

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <hv/guest-copy.h>
+#include <hv/sched.h>
 #include <hv/types.h>
 
 struct hv_core;
@@ -25,6 +26,8 @@ struct hv_core_config {
                          workers */
     uint64_t stat_period_ns; /* how often statistics go to shared pages (hv/stat-pages.h), at least
                                 10 ms; 0: there are none */
+    enum hv_sched_policy policy;
+    bool no_boost; /* directed yields, and what they are counted as, do nothing: for comparison */
 };
 
 /**
@@ -58,6 +61,7 @@ struct hv_domain_config {
     unsigned flags;                       /* enum hv_domain_flag */
     const struct hv_console_ops *console; /* borrowed for the domain's life; NULL: none */
     void *console_context;
+    struct hv_sched_parameters sched; /* zeros: an ordinary one */
 };
 
 /**
@@ -67,10 +71,25 @@ struct hv_domain_config {
  *
  * Returns 0 and *domain_out, a reference that the caller drops by hv_domain_destroy() or
  * hv_domain_put(); -EINVAL for a value missing or out of range; -ENOTSUP when the engine is unknown
- * or cannot run here; -ENOMEM; -ENOSPC when 65,000 domains exist.
+ * or cannot run here, or for a share of the CPUs under HV_SCHED_POLICY_HOST; -ENOMEM; -ENOSPC when
+ * 65,000 domains exist.
  */
 HV_MUST_CHECK int hv_domain_create(struct hv_core *core, const struct hv_domain_config *config,
                                    struct hv_domain **domain_out, char *why, size_t why_size);
+
+/**
+ * Change its part in the CPUs; it may run meanwhile.
+ *
+ * @why  as for hv_domain_create().
+ *
+ * Returns 0; -EINVAL for a value out of range; -ENOTSUP under HV_SCHED_POLICY_HOST for anything but
+ * the defaults; -ECANCELED when it is dying.
+ */
+HV_MUST_CHECK int hv_domain_set_sched(struct hv_domain *domain,
+                                      const struct hv_sched_parameters *parameters, char *why,
+                                      size_t why_size);
+void hv_domain_get_sched(const struct hv_domain *domain,
+                         struct hv_sched_parameters *parameters_out);
 
 /** What names the domain, also to whom it was not given. */
 hv_handle hv_domain_handle(const struct hv_domain *domain);

@@ -22,11 +22,11 @@ static void start_clocks(void)
 static void test_create(void)
 {
     start_clocks();
-    TAP_EQ(hv_sched_create(0, &host, NULL, &sched), -EINVAL);
+    TAP_EQ(fake_sched_create(0, &host, NULL, &sched), -EINVAL);
     TAP_OK(!sched);
-    TAP_EQ(hv_sched_create(HV_SCHED_MAX_WORKERS + 1, &host, NULL, &sched), -EINVAL);
+    TAP_EQ(fake_sched_create(HV_SCHED_MAX_WORKERS + 1, &host, NULL, &sched), -EINVAL);
     for (unsigned workers = 1; workers <= 4; workers++) {
-        TAP_EQ(hv_sched_create(workers, &host, NULL, &sched), 0);
+        TAP_EQ(fake_sched_create(workers, &host, NULL, &sched), 0);
         TAP_EQ(hv_sched_workers(sched), workers);
         TAP_OK(hv_sched_timer_queue(sched, 1) == hv_sched_timer_queue(sched, 1 + workers));
         hv_sched_destroy(sched);
@@ -43,13 +43,13 @@ static void test_no_memory(void)
     start_clocks();
     while (error < 0) {
         hv_alloc_fail_at(++nth);
-        error = hv_sched_create(3, &host, NULL, &sched);
+        error = fake_sched_create(3, &host, NULL, &sched);
         TAP_OK(error == 0 || error == -ENOMEM);
         TAP_OK(error == 0 || (!sched && hv_alloc_live() == live));
     }
     hv_alloc_fail_at(0);
-    /* The scheduler, three timer queues, the deadline thread: each failed once. */
-    TAP_EQ(nth, 6);
+    /* The scheduler, the run queues, three timer queues, the deadline thread: each failed once. */
+    TAP_EQ(nth, 7);
     hv_sched_destroy(sched);
     TAP_EQ(hv_alloc_live(), live);
 }
@@ -74,7 +74,7 @@ static void test_idle_timer(void)
     struct hv_timer timer;
 
     start_clocks();
-    TAP_EQ(hv_sched_create(2, &host, NULL, &sched), 0);
+    TAP_EQ(fake_sched_create(2, &host, NULL, &sched), 0);
     TAP_OK(make_timer(&timer, 1, count_up, (void *)&count));
     for (uint32_t i = 1; i <= 20; i++) {
         hv_timer_arm(&timer, hv_ns_add(hv_clock_now(&host), 50000));
@@ -83,7 +83,7 @@ static void test_idle_timer(void)
     hv_timer_finish(&timer);
     hv_sched_destroy(sched);
 
-    TAP_EQ(hv_sched_create(2, &sim, NULL, &sched), 0);
+    TAP_EQ(fake_sched_create(2, &sim, NULL, &sched), 0);
     TAP_OK(make_timer(&timer, 1, count_up, (void *)&count));
     hv_timer_arm(&timer, (hv_ns){5000});
     hv_clock_advance(&sim, 3999);
@@ -146,7 +146,7 @@ static void guest_start(struct guest *guest, unsigned home)
     guest->entity.run = guest_run;
     guest->entity.context = guest;
     guest->entity.bell = &guest->bell;
-    hv_sched_entity_init(sched, &guest->entity, home);
+    HV_BUG_ON(hv_sched_entity_init(sched, &guest->entity, home) < 0);
     hv_sched_wake(&guest->entity);
 }
 
@@ -156,12 +156,12 @@ static void test_slices(void)
     static struct guest guests[2];
 
     start_clocks();
-    TAP_EQ(hv_sched_create(1, &host, NULL, &sched), 0);
+    TAP_EQ(fake_sched_create(1, &host, NULL, &sched), 0);
     guest_start(&guests[0], 0);
     guest_start(&guests[1], 0);
     TAP_AWAIT(hv_load_seq(&guests[0].slices) >= 3 && hv_load_seq(&guests[1].slices) >= 3);
-    hv_sched_retire(&guests[0].entity);
-    hv_sched_retire(&guests[1].entity);
+    hv_sched_retire(sched, &guests[0].entity);
+    hv_sched_retire(sched, &guests[1].entity);
     TAP_OK(guests[0].entity.counters.run_ns > 0);
     TAP_OK(hv_sched_worker_counters(sched, 0)->switches >= 6);
     hv_sched_destroy(sched);
@@ -173,7 +173,7 @@ static void test_timer_in_guest(void)
     static struct guest guest;
 
     start_clocks();
-    TAP_EQ(hv_sched_create(1, &sim, NULL, &sched), 0);
+    TAP_EQ(fake_sched_create(1, &sim, NULL, &sched), 0);
     guest_start(&guest, 0);
     TAP_OK(make_timer(&guest.timer, 0, count_up, (void *)&guest.fired));
     for (uint32_t i = 1; i <= 100; i++) {
@@ -186,7 +186,7 @@ static void test_timer_in_guest(void)
     TAP_AWAIT(hv_load_seq(&guest.in_guest) == 1);
     hv_timer_arm(&guest.timer, (hv_ns){2000});
     TAP_AWAIT(hv_load_seq(&guest.exits) >= 101 && hv_load_seq(&guest.in_guest) == 1);
-    hv_sched_retire(&guest.entity);
+    hv_sched_retire(sched, &guest.entity);
     TAP_EQ(guest.deadline.v, 2000);
     hv_timer_finish(&guest.timer);
     hv_sched_destroy(sched);
@@ -211,7 +211,7 @@ static void test_grace_periods(void)
     struct block block = {.freed = 0};
 
     start_clocks();
-    TAP_EQ(hv_sched_create(2, &sim, NULL, &sched), 0);
+    TAP_EQ(fake_sched_create(2, &sim, NULL, &sched), 0);
     guest_start(&guest, 0);
     TAP_AWAIT(hv_load_seq(&guest.in_guest) == 1);
     hv_qsbr_synchronize(hv_sched_qsbr(sched));
@@ -219,7 +219,7 @@ static void test_grace_periods(void)
     hv_qsbr_call(hv_sched_qsbr(sched), &block.call, note_freed);
     hv_sched_clock_moved(sched);
     TAP_AWAIT(hv_load_seq(&block.freed) == 1);
-    hv_sched_retire(&guest.entity);
+    hv_sched_retire(sched, &guest.entity);
     hv_sched_destroy(sched);
 }
 
@@ -260,14 +260,14 @@ static void test_heap(void)
     start_clocks();
     user = (struct user){0};
     TAP_EQ(hv_arena_create(&config, &user.arena), 0);
-    TAP_EQ(hv_sched_create(2, &host, hv_arena_heap(user.arena), &sched), 0);
+    TAP_EQ(fake_sched_create(2, &host, hv_arena_heap(user.arena), &sched), 0);
     hv_doorbell_init(&user.bell);
     user.entity.run = use_heap;
     user.entity.bell = &user.bell;
-    hv_sched_entity_init(sched, &user.entity, 0);
+    TAP_EQ(hv_sched_entity_init(sched, &user.entity, 0), 0);
     hv_sched_wake(&user.entity);
     TAP_AWAIT(hv_load_seq(&user.done));
-    hv_sched_retire(&user.entity);
+    hv_sched_retire(sched, &user.entity);
     TAP_EQ(user.err, 0);
     hv_heap_get_info(hv_arena_heap(user.arena), &info);
     TAP_OK(info.magazine_frames > 0);
