@@ -36,7 +36,8 @@ hv_vtime hv_credit_lift(hv_vtime own, hv_vtime waiting, hv_vrate waiting_rate, u
 
 hv_vtime hv_credit_forgive(hv_vtime own, hv_vtime floor, hv_vrate rate, uint64_t slice_ns)
 {
-    return hv_vtime_earlier(own, (hv_vtime){floor.v + 4 * hv_credit_cost(rate, slice_ns)});
+    return hv_vtime_earlier(
+        own, (hv_vtime){floor.v + HV_CREDIT_DEBT_SLICES * hv_credit_cost(rate, slice_ns)});
 }
 
 uint64_t hv_credit_slice(uint64_t slice_ns, uint64_t min_ns, unsigned waiting)

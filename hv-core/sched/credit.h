@@ -19,6 +19,11 @@
 
 #include <hv/types.h>
 
+/* How many slices one may be older than the youngest of the others: to be put before them by a yield,
+ * and at all. More at all, or who is at the limit could be boosted for ever. */
+#define HV_CREDIT_BOOST_SLICES 4u
+#define HV_CREDIT_DEBT_SLICES  8u
+
 /* What a sleeper may have over the others when it wakes, in its own running. */
 #define HV_CREDIT_BONUS_NS     HV_NS_PER_MS
 

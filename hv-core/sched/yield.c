@@ -33,7 +33,8 @@ HV_NO_TSA static struct hv_runqueue *lock_both(struct hv_runqueue *queue,
 /* Has it run so far ahead of those who wait that they would pay for its boost? */
 static bool ran_ahead(const struct hv_runqueues *set, const struct hv_sched_entity *target)
 {
-    uint64_t most = hv_credit_cost(hv_group_rate(target->group), 2 * set->tuning.slice_ns);
+    uint64_t most =
+        hv_credit_cost(hv_group_rate(target->group), HV_CREDIT_BOOST_SLICES * set->tuning.slice_ns);
     struct runqueue_standing youngest;
 
     return runqueue_youngest(set, target->group, false, &youngest) &&
@@ -88,9 +89,7 @@ HV_NO_TSA bool hv_runqueue_yield_to(struct hv_runqueue *queue, struct hv_sched_e
     hv_ns now;
 
     hv_count(&me->counters.yields_attempted, 1);
-    /* Nobody waits here: @me would be back at once, and an idle pCPU needs no help to find work. */
-    if (!set->tuning.boost || target == me || hv_load_relaxed(&queue->waiting) == 0 ||
-        !hv_load_relaxed(&target->ready)) {
+    if (!set->tuning.boost || target == me || !hv_load_relaxed(&target->ready)) {
         return false;
     }
     HV_RACE("sched.yield.ready");

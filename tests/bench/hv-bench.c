@@ -9,6 +9,7 @@ static const struct hv_bench *const benches[] = {
     &hv_bench_destroy,
     &hv_bench_foreign,
     &hv_bench_locks,
+    &hv_bench_yield,
 };
 
 static void print_usage(void)

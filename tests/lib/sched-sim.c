@@ -89,7 +89,6 @@ void sim_halt(struct sim_vcpu *vcpu, uint64_t span_ns)
 void sim_rest(struct sim_vcpu *vcpu)
 {
     vcpu->rests = true;
-    sim_do(vcpu, 0);
 }
 
 uint64_t sim_ran(const struct sim_vcpu *vcpu)
@@ -108,6 +107,9 @@ static void stop(struct sim_pcpu *pcpu, enum hv_sched_verdict verdict)
 
     vcpu->left_ns = hv_ns_before(now, vcpu->until) ? vcpu->until.v - now.v : 0;
     vcpu->running = vcpu->halts = vcpu->rests = false;
+    if (vcpu->sim->config.end) {
+        vcpu->sim->config.end(vcpu);
+    }
     pcpu->vcpu = NULL;
     pcpu->look = true;
     hv_runqueue_put_back(pcpu->queue, &vcpu->entity, verdict);
@@ -143,6 +145,9 @@ static void start(struct sim *sim, struct sim_pcpu *pcpu)
     vcpu->until = hv_ns_add(now, vcpu->left_ns + sim->config.switch_ns);
     pcpu->vcpu = vcpu;
     sim->switches++;
+    if (sim->config.begin) {
+        sim->config.begin(vcpu);
+    }
 }
 
 /* All that falls due on the pCPU by now. */

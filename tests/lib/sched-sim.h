@@ -10,7 +10,7 @@
  *     {
  *         sim_do(vcpu, 30000);                 go on for 30 us, or SIM_FOR_EVER
  *         sim_halt(vcpu, SIM_FOR_EVER);        or halt until it is woken, or for so long at most
- *         sim_rest(vcpu);                      or end the slice, and go on in the next
+ *         sim_rest(vcpu);                      also: end the slice, and go on in the next
  *     }
  *
  * act() may wake others, change what they do (sim_do() on another), and yield
@@ -33,6 +33,9 @@ struct sim_vcpu {
     uint64_t left_ns; /* the same while it does not */
     hv_ns wake_at;    /* of a halt with an end */
     bool running, halts, rests;
+    /* The program's. */
+    bool spins, out_of_patience;
+    uint64_t delay_ns, patience_ns;
 };
 
 struct sim_pcpu {
@@ -49,6 +52,9 @@ struct sim_config {
     unsigned jitter_pct; /* slices are so much shorter or longer, at random */
     uint64_t seed;
     void (*act)(struct sim_vcpu *vcpu);
+    /* May be NULL: it begins to run, and stops. */
+    void (*begin)(struct sim_vcpu *vcpu);
+    void (*end)(struct sim_vcpu *vcpu);
 };
 
 struct sim {
