@@ -20,7 +20,7 @@
 /* What stands on the command line, before it is checked. */
 typedef struct {
     char *kernel, *initrd, *append, *memory, *vcpus, *workers, *engine, *serial, *timeout,
-        *on_reboot, *stats, *lock_sampling, *debug;
+        *on_reboot, *stats, *lock_sampling, *debug, *policy, *boost;
     gboolean testdev;
 } Given;
 
@@ -39,6 +39,8 @@ static void given_clear(Given *given)
     g_free(given->stats);
     g_free(given->lock_sampling);
     g_free(given->debug);
+    g_free(given->policy);
+    g_free(given->boost);
 }
 
 static gboolean refuse(GError **error, const char *format, ...) G_GNUC_PRINTF(2, 3);
@@ -157,6 +159,28 @@ static gboolean take_on_reboot(LodgeRunOptions *options, const char *text, GErro
     return TRUE;
 }
 
+static gboolean take_policy(LodgeRunOptions *options, const Given *given, GError **error)
+{
+    const char *policy = given->policy ? given->policy : "credit";
+    const char *boost = given->boost ? given->boost : "on";
+
+    if (strcmp(policy, "credit") != 0 && strcmp(policy, "host") != 0) {
+        return refuse(error, _("--policy %s: expected credit or host"), policy);
+    }
+    if (strcmp(boost, "on") != 0 && strcmp(boost, "off") != 0) {
+        return refuse(error, _("--boost %s: expected on or off"), boost);
+    }
+    options->host_policy = strcmp(policy, "host") == 0;
+    options->boost = strcmp(boost, "on") == 0;
+    if (options->host_policy && given->workers) {
+        return refuse(error,
+                      _("--workers %s: with --policy host each virtual CPU has a thread of its "
+                        "own; leave one of the two out"),
+                      given->workers);
+    }
+    return TRUE;
+}
+
 static gboolean take_stats(LodgeRunOptions *options, const char *text, GError **error)
 {
     static const struct {
@@ -262,7 +286,7 @@ static gboolean check(LodgeRunOptions *options, Given *given, GError **error)
     options->engine = given->engine ? g_steal_pointer(&given->engine) : g_strdup("auto");
     options->testdev = given->testdev;
     return take_memory(options, given->memory, error) && take_cpus(options, given, error) &&
-           take_serial(options, given->serial, error) &&
+           take_policy(options, given, error) && take_serial(options, given->serial, error) &&
            take_timeout(options, given->timeout, error) &&
            take_on_reboot(options, given->on_reboot, error) &&
            take_stats(options, given->stats, error) &&
@@ -286,6 +310,11 @@ static GOptionContext *make_context(Given *given)
          N_("1…8")},
         {"workers", 0, 0, G_OPTION_ARG_FILENAME, &given->workers,
          N_("host threads that run them (default: one each, at most one a core)"), N_("N")},
+        {"policy", 0, 0, G_OPTION_ARG_FILENAME, &given->policy,
+         N_("share the workers by weight, or a host thread for each virtual CPU (default credit)"),
+         N_("credit|host")},
+        {"boost", 0, 0, G_OPTION_ARG_FILENAME, &given->boost,
+         N_("let a virtual CPU give its place to the one it waits for (default on)"), N_("on|off")},
         {"engine", 0, 0, G_OPTION_ARG_FILENAME, &given->engine, N_("auto or soft"), N_("NAME")},
         {"serial", 0, 0, G_OPTION_ARG_FILENAME, &given->serial,
          N_("where the serial port goes; a file is truncated (default stdio)"),

@@ -32,6 +32,8 @@ typedef struct {
     gdouble timeout_s; /* 0: none */
     gboolean restart;  /* on a guest's reboot */
     gboolean testdev;
+    gboolean host_policy; /* a thread for each vCPU */
+    gboolean boost;       /* directed yields do something */
     guint debug_flags; /* of enum hv_domain_flag */
     LodgeStats stats;
     char *stats_path;      /* NULL: stderr */

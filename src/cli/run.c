@@ -208,6 +208,8 @@ static gboolean create_machine(Run *run, GError **error)
     const LodgeRunOptions *options = &run->options;
     const struct hv_core_config core = {
         .workers = options->workers,
+        .policy = options->host_policy ? HV_SCHED_POLICY_HOST : HV_SCHED_POLICY_CREDIT,
+        .no_boost = !options->boost,
         .memory_bytes = (options->memory_bytes + HV_EXTENT_SIZE - 1) & ~(HV_EXTENT_SIZE - 1),
     };
     const struct hv_domain_config domain = {
