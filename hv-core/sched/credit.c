@@ -30,8 +30,9 @@ hv_vtime hv_credit_return(hv_vtime own, hv_vtime floor, hv_vrate rate, uint64_t 
 
 hv_vtime hv_credit_lift(hv_vtime own, hv_vtime waiting, hv_vrate waiting_rate, uint64_t slice_ns)
 {
-    /* Twice: slices run over, and siblings that come make them dearer. */
-    return hv_vtime_later(own, (hv_vtime){waiting.v - 2 * hv_credit_cost(waiting_rate, slice_ns)});
+    uint64_t most = HV_CREDIT_DEBT_SLICES * hv_credit_cost(waiting_rate, slice_ns);
+
+    return hv_vtime_later(own, (hv_vtime){waiting.v - most});
 }
 
 hv_vtime hv_credit_forgive(hv_vtime own, hv_vtime floor, hv_vrate rate, uint64_t slice_ns)

@@ -20,7 +20,8 @@
 #include <hv/types.h>
 
 /* How many slices one may be older than the youngest of the others: to be put before them by a yield,
- * and at all. More at all, or who is at the limit could be boosted for ever. */
+ * and at all. More at all: else who is at the limit could be boosted for ever, and those that it was
+ * put before would have their due cut. */
 #define HV_CREDIT_BOOST_SLICES 4u
 #define HV_CREDIT_DEBT_SLICES  8u
 
@@ -80,7 +81,7 @@ hv_vtime hv_credit_return(hv_vtime own, hv_vtime floor, hv_vrate rate, uint64_t 
  *
  * With a weight that asks for more than one CPU it falls behind further and further, and would be
  * owed, and later have, what it could never have had. While it runs, nobody owes it anything. That
- * it is so shows when it stands further back than the other's last slice has brought that one ahead.
+ * it is so shows when it stands further back than slices and boosts can have brought the other ahead.
  */
 hv_vtime hv_credit_lift(hv_vtime own, hv_vtime waiting, hv_vrate waiting_rate, uint64_t slice_ns);
 

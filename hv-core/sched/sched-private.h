@@ -16,6 +16,7 @@ struct hv_worker {
     struct hv_qsbr_thread reader;
     struct hv_worker_counters counters;
     struct hv_sched_entity *running; /* in `run`, else NULL */
+    const void *last_ran;            /* an entity, to be compared alone: it may be gone */
     long switched_away;              /* by the host, as of the last look */
     hv_ns contended_until;           /* no halts are polled */
     /* Atomic. */

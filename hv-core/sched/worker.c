@@ -119,7 +119,11 @@ static bool run_slice(struct hv_worker *worker)
     start = hv_clock_now(clock);
     hv_store_relaxed(&worker->counters.running, entity->label);
     worker->running = entity;
-    hv_entity_begin_slice(entity);
+    /* Who is back at once because nobody else wanted the pCPU has not been away. */
+    if (worker->last_ran != entity) {
+        hv_entity_begin_slice(entity);
+    }
+    worker->last_ran = entity;
     verdict = entity->run(entity->context, worker, slice_end);
     hv_count(&worker->counters.switches, 1);
     hv_count(&worker->counters.busy_ns, hv_clock_now(clock).v - start.v);

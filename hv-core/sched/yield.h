@@ -47,7 +47,7 @@ bool hv_runqueue_on_spin(struct hv_runqueue *queue, struct hv_sched_entity *me);
 /** @me sends an interrupt to member @target of its group: whom it may be waiting for from now on. */
 void hv_entity_note_ipi(struct hv_sched_entity *me, unsigned target, hv_ns now);
 
-/** @me begins a slice: it does not spin yet. */
+/** @me begins a slice, after another on its pCPU: it does not spin yet. */
 static inline void hv_entity_begin_slice(struct hv_sched_entity *me)
 {
     me->pause_window = HV_YIELD_WINDOW;

@@ -34,7 +34,7 @@ typedef struct {
     gboolean testdev;
     gboolean host_policy; /* a thread for each vCPU */
     gboolean boost;       /* directed yields do something */
-    guint debug_flags; /* of enum hv_domain_flag */
+    guint debug_flags;    /* of enum hv_domain_flag */
     LodgeStats stats;
     char *stats_path;      /* NULL: stderr */
     GArray *lock_sampling; /* of LodgeLockSampling; NULL: as it is */

@@ -52,6 +52,12 @@ static enum hv_sched_verdict never_run(void *context, struct hv_worker *worker, 
 void sim_add(struct sim *sim, struct sim_vcpu *vcpu, struct hv_sched_group *group, unsigned index,
              void *program)
 {
+    sim_add_at(sim, vcpu, group, index, program, sim->vcpus);
+}
+
+void sim_add_at(struct sim *sim, struct sim_vcpu *vcpu, struct hv_sched_group *group,
+                unsigned index, void *program, unsigned home)
+{
     *vcpu = (struct sim_vcpu){.sim = sim, .program = program, .wake_at = HV_NS_NEVER};
     hv_doorbell_init(&vcpu->bell);
     vcpu->entity.run = never_run;
@@ -59,7 +65,7 @@ void sim_add(struct sim *sim, struct sim_vcpu *vcpu, struct hv_sched_group *grou
     vcpu->entity.group = group;
     vcpu->entity.index = index;
     hv_entity_begin_slice(&vcpu->entity);
-    hv_runqueue_add(&sim->queues, &vcpu->entity, sim->vcpus);
+    hv_runqueue_add(&sim->queues, &vcpu->entity, home);
     if (group) {
         group->member[index] = &vcpu->entity;
     }
@@ -121,6 +127,7 @@ static void start(struct sim *sim, struct sim_pcpu *pcpu)
     struct sim_vcpu *vcpu;
     hv_ns now = sim_now(sim);
     uint64_t slice;
+    bool fresh;
 
     pcpu->look = false;
     hv_runqueue_awake(pcpu->queue);
@@ -139,10 +146,14 @@ static void start(struct sim *sim, struct sim_pcpu *pcpu)
 
         pcpu->slice_end = hv_ns_add(now, slice * pct / 100);
     }
-    hv_entity_begin_slice(entity);
+    fresh = pcpu->last_ran != vcpu;
+    if (fresh) {
+        hv_entity_begin_slice(entity);
+    }
+    pcpu->last_ran = vcpu;
     vcpu->running = true;
     vcpu->wake_at = HV_NS_NEVER;
-    vcpu->until = hv_ns_add(now, vcpu->left_ns + sim->config.switch_ns);
+    vcpu->until = hv_ns_add(now, vcpu->left_ns + (fresh ? sim->config.switch_ns : 0));
     pcpu->vcpu = vcpu;
     sim->switches++;
     if (sim->config.begin) {
@@ -246,7 +257,13 @@ void sim_finish(struct sim *sim)
         }
     }
     for (unsigned i = 0; i < sim->vcpus; i++) {
-        hv_runqueue_retire(&sim->vcpu[i]->entity);
+        struct hv_sched_entity *entity = &sim->vcpu[i]->entity;
+
+        /* Picked by hand. */
+        if (entity->state == HV_SCHED_STATE_RUNNING) {
+            hv_runqueue_put_back(hv_load_relaxed(&entity->home), entity, HV_SCHED_BLOCK);
+        }
+        hv_runqueue_retire(entity);
     }
     hv_runqueues_finish(&sim->queues);
     hv_free(sim->pcpu);

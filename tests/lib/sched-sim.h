@@ -41,6 +41,7 @@ struct sim_vcpu {
 struct sim_pcpu {
     struct hv_runqueue *queue;
     struct sim_vcpu *vcpu; /* NULL: idle */
+    const struct sim_vcpu *last_ran;
     hv_ns slice_end;
     bool look; /* idle, and to look for work */
 };
@@ -76,6 +77,10 @@ void sim_finish(struct sim *sim);
 /** Add a vCPU, which runs act() as soon as it may; index @index of @group. */
 void sim_add(struct sim *sim, struct sim_vcpu *vcpu, struct hv_sched_group *group, unsigned index,
              void *program);
+
+/** The same, at home on a certain pCPU. */
+void sim_add_at(struct sim *sim, struct sim_vcpu *vcpu, struct hv_sched_group *group,
+                unsigned index, void *program, unsigned home);
 
 /** Let @span_ns pass. */
 void sim_run(struct sim *sim, uint64_t span_ns);
