@@ -162,6 +162,13 @@ static void kick(void *context, unsigned vcpu)
     hv_vcpu_kick(&domain->vcpu[vcpu]);
 }
 
+static void note_ipi(void *context, unsigned from, unsigned to)
+{
+    struct hv_domain *domain = context;
+
+    hv_sched_note_ipi(domain->core->sched, &domain->vcpu[from].entity, to);
+}
+
 static void post_init(void *context, unsigned vcpu)
 {
     struct hv_domain *domain = context;
@@ -209,6 +216,7 @@ static void debug_exit(void *context, uint32_t code)
 
 const struct hv_platform_ops hv_domain_platform_ops = {
     .kick = kick,
+    .ipi = note_ipi,
     .init = post_init,
     .sipi = post_sipi,
     .nmi = post_nmi,

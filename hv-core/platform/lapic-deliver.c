@@ -49,7 +49,11 @@ static bool lapic_matches(const struct hv_lapic *lapic, const struct hv_interrup
 static void lapic_deliver(struct hv_lapic *lapic, const struct hv_interrupt *interrupt)
 {
     enum hv_delivery delivery = (enum hv_delivery)interrupt->delivery;
+    const struct hv_lapic_hooks *hooks = &lapic->set->hooks;
 
+    if (interrupt->sender && interrupt->sender != lapic && hooks->ipi) {
+        hooks->ipi(hooks->context, interrupt->sender->index, lapic->index);
+    }
     hv_lock_take(&lapic->lock);
     /* 11.4.7.2: disabled by software, it takes INIT, NMI, SMI and SIPI only; and ExtINT, whose
      * vector is the 8259A's. */
@@ -156,6 +160,7 @@ void lapic_send_icr(struct hv_lapic *lapic, uint64_t icr)
         .logical = icr & LAPIC_ICR_LOGICAL,
         .vector = (uint8_t)icr,
         .delivery = (uint8_t)hv_bits(icr, LAPIC_ICR_DELIVERY_SHIFT, 3),
+        .sender = lapic,
     };
 
     hv_count(&lapic->counters.ipis, 1);

@@ -41,14 +41,17 @@ enum hv_delivery {
     HV_DELIVERY_EXTINT = 7,
 };
 
+struct hv_lapic;
+
 /* One interrupt on its way to local APICs. */
 struct hv_interrupt {
     uint32_t destination; /* APIC id or logical destination */
     uint8_t vector;
     uint8_t delivery; /* enum hv_delivery */
     bool logical;
-    bool broadcast; /* the destination is all ones in the sender's width */
-    bool level;     /* level-triggered: its EOI is told to the I/O APIC */
+    bool broadcast;                /* the destination is all ones in the sender's width */
+    bool level;                    /* level-triggered: its EOI is told to the I/O APIC */
+    const struct hv_lapic *sender; /* NULL: a device */
 };
 
 enum hv_lapic_lvt {
@@ -68,6 +71,8 @@ enum hv_lapic_lvt {
 struct hv_lapic_hooks {
     /** An interrupt has become deliverable. */
     void (*kick)(void *context, uint32_t vcpu);
+    /** vCPU @from, on whose thread this is called, sends an interrupt to another. May be NULL. */
+    void (*ipi)(void *context, uint32_t from, uint32_t to);
     void (*nmi)(void *context, uint32_t vcpu);
     /** INIT: the vCPU itself calls hv_lapic_init_signal() when it takes it. */
     void (*init)(void *context, uint32_t vcpu);

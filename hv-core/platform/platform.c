@@ -79,6 +79,15 @@ static void platform_kick(void *context, uint32_t vcpu)
     platform->ops->kick(platform->ops_context, vcpu);
 }
 
+static void platform_ipi(void *context, uint32_t from, uint32_t to)
+{
+    struct hv_platform *platform = context;
+
+    if (platform->ops->ipi) {
+        platform->ops->ipi(platform->ops_context, from, to);
+    }
+}
+
 static void platform_nmi(void *context, uint32_t vcpu)
 {
     struct hv_platform *platform = context;
@@ -195,6 +204,7 @@ static int platform_make_chips(struct hv_platform *platform,
     const struct hv_irq_line intr = {platform_wire_intr, platform, 0};
     const struct hv_lapic_hooks hooks = {
         .kick = platform_kick,
+        .ipi = platform_ipi,
         .nmi = platform_nmi,
         .init = platform_init,
         .sipi = platform_sipi,

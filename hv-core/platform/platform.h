@@ -39,6 +39,8 @@
 struct hv_platform_ops {
     /** An interrupt has become deliverable. */
     void (*kick)(void *context, unsigned vcpu);
+    /** vCPU @from, on whose thread this is called, sends an interrupt to another. May be NULL. */
+    void (*ipi)(void *context, unsigned from, unsigned to);
     /** INIT: when the vCPU takes it, it calls hv_platform_init_cpu(). */
     void (*init)(void *context, unsigned vcpu);
     void (*sipi)(void *context, unsigned vcpu, uint8_t vector);

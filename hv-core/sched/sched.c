@@ -276,7 +276,7 @@ bool hv_sched_on_spin(struct hv_worker *worker, struct hv_sched_entity *me)
     return hv_runqueue_on_spin(worker->queue, me);
 }
 
-void hv_sched_note_ipi(const struct hv_worker *worker, struct hv_sched_entity *me, unsigned target)
+void hv_sched_note_ipi(const struct hv_sched *sched, struct hv_sched_entity *me, unsigned target)
 {
-    hv_entity_note_ipi(me, target, hv_clock_now(worker->sched->clock));
+    hv_entity_note_ipi(me, target, hv_clock_now(sched->clock));
 }

@@ -124,7 +124,7 @@ bool hv_sched_kick_boost(struct hv_worker *worker, struct hv_sched_entity *me,
 bool hv_sched_on_spin(struct hv_worker *worker, struct hv_sched_entity *me);
 
 /** @me sends an interrupt to member @target of its group: whom it may be waiting for. */
-void hv_sched_note_ipi(const struct hv_worker *worker, struct hv_sched_entity *me, unsigned target);
+void hv_sched_note_ipi(const struct hv_sched *sched, struct hv_sched_entity *me, unsigned target);
 
 /** Where @me's slice ends: in the guest's kernel it may hold what others wait for. */
 static inline void hv_sched_note_mode(struct hv_sched_entity *me, bool kernel)

@@ -67,7 +67,7 @@ static void yield(struct yield_vcpu *me, struct yield_vcpu *target)
 
 static void send(struct yield_vcpu *me, struct yield_vcpu *target)
 {
-    hv_sched_note_ipi(real_of(me)->worker, &real_of(me)->entity, target->index);
+    hv_sched_note_ipi(real_of(me)->worker->sched, &real_of(me)->entity, target->index);
     hv_doorbell_ring(&real_of(target)->bell, HV_REQUEST_EVENT);
 }
 

@@ -12,12 +12,18 @@
 #include <string.h>
 #include <unistd.h>
 
-static struct hv_core *make_core(void)
+static struct hv_core *make_core_of(enum hv_sched_policy policy)
 {
-    const struct hv_core_config config = {.workers = 1, .memory_bytes = 32 * HV_MIB};
+    const struct hv_core_config config = {
+        .workers = 1, .memory_bytes = 32 * HV_MIB, .policy = policy};
     struct hv_core *core = NULL;
 
     return hv_core_create(&config, &core) == 0 ? core : NULL;
+}
+
+static struct hv_core *make_core(void)
+{
+    return make_core_of(HV_SCHED_POLICY_CREDIT);
 }
 
 static const struct hv_domain_config standard = {
@@ -45,7 +51,7 @@ static void test_refuse(void)
     char why[128];
 
     TAP_OK(core != NULL);
-    for (unsigned row = 0; row < 10; row++) {
+    for (unsigned row = 0; row < 13; row++) {
         struct hv_domain_config config = standard;
         int want = -EINVAL;
 
@@ -76,6 +82,15 @@ static void test_refuse(void)
             break;
         case 8:
             config.engine = NULL;
+            break;
+        case 9:
+            config.sched.weight = 65536;
+            break;
+        case 10:
+            config.sched.cap_percent = 6401;
+            break;
+        case 11:
+            config.sched.affinity.word[0] = 2; /* there is one worker, number 0 */
             break;
         default:
             config.engine = "warp";
@@ -124,9 +139,8 @@ static void test_odd_size(void)
 }
 
 /* Every allocation of create fails once; then nothing of it may be left. */
-static void test_fail_at_each(void)
+static void fail_at_each(struct hv_core *core)
 {
-    struct hv_core *core = make_core();
     struct hv_heap_info info;
     uint64_t failed = 0;
     int64_t live;
@@ -154,6 +168,65 @@ static void test_fail_at_each(void)
     }
     tap_note("%" PRIu64 " allocations failed one by one", failed);
     TAP_OK(failed > 5);
+    hv_core_destroy(core);
+}
+
+static void test_fail_at_each(void)
+{
+    fail_at_each(make_core());
+}
+
+/* With a thread for each vCPU there is more that can fail. */
+static void test_fail_at_each_host(void)
+{
+    fail_at_each(make_core_of(HV_SCHED_POLICY_HOST));
+}
+
+static void test_share(void)
+{
+    struct hv_sched_parameters parameters = {.weight = 512, .cap_percent = 50};
+    struct hv_domain_config config = standard;
+    struct hv_core *core = make_core();
+    struct hv_domain *domain = NULL;
+    char why[128];
+
+    TAP_OK(core != NULL);
+    config.sched = parameters;
+    TAP_EQ(hv_domain_create(core, &config, &domain, why, sizeof(why)), 0);
+    hv_domain_get_sched(domain, &parameters);
+    TAP_EQ(parameters.weight, 512);
+    TAP_EQ(parameters.cap_percent, 50);
+    /* What is wrong changes nothing. */
+    parameters = (struct hv_sched_parameters){.weight = 1, .affinity = {{2}}};
+    TAP_EQ(hv_domain_set_sched(domain, &parameters, why, sizeof(why)), (uint64_t)-EINVAL);
+    TAP_OK(strstr(why, "affinity"));
+    hv_domain_get_sched(domain, &parameters);
+    TAP_EQ(parameters.weight, 512);
+    parameters = (struct hv_sched_parameters){.weight = 1, .affinity = {{1}}};
+    TAP_EQ(hv_domain_set_sched(domain, &parameters, why, sizeof(why)), 0);
+    hv_domain_get_sched(domain, &parameters);
+    TAP_EQ(parameters.weight, 1);
+    TAP_EQ(parameters.cap_percent, 0);
+    TAP_EQ(parameters.affinity.word[0], 1);
+    TAP_EQ(hv_domain_kill(domain), 0);
+    TAP_EQ(hv_domain_set_sched(domain, &parameters, why, sizeof(why)), (uint64_t)-ECANCELED);
+    hv_domain_destroy(domain);
+    hv_core_destroy(core);
+}
+
+/* The host decides: what would not be kept is refused. */
+static void test_share_host(void)
+{
+    struct hv_core *core = make_core_of(HV_SCHED_POLICY_HOST);
+    struct hv_domain_config config = standard;
+    char why[128];
+
+    TAP_OK(core != NULL);
+    config.sched.cap_percent = 50;
+    TAP_EQ(create(core, &config, why), (uint64_t)-ENOTSUP);
+    TAP_OK(strstr(why, "host"));
+    config.sched.cap_percent = 0;
+    TAP_EQ(create(core, &config, why), 0);
     hv_core_destroy(core);
 }
 
@@ -190,6 +263,9 @@ int main(int argc, char **argv)
         {"domain.create.claims", test_claims},
         {"domain.create.odd-size", test_odd_size},
         {"domain.create.fail-at-each", test_fail_at_each},
+        {"domain.create.fail-at-each-host", test_fail_at_each_host},
+        {"domain.create.share", test_share},
+        {"domain.create.share-host", test_share_host},
     };
 
     return tap_run(argc, argv, cases, HV_ARRAY_LEN(cases));
