@@ -89,7 +89,9 @@ HV_NO_TSA bool hv_runqueue_yield_to(struct hv_runqueue *queue, struct hv_sched_e
     hv_ns now;
 
     hv_count(&me->counters.yields_attempted, 1);
-    if (!set->tuning.boost || target == me || !hv_load_relaxed(&target->ready)) {
+    /* Under the policy `host` the target has a set of its own, for ever: who runs is not ours to say. */
+    if (!set->tuning.boost || target == me || !hv_load_relaxed(&target->ready) ||
+        hv_load_acquire(&target->home)->set != set) {
         return false;
     }
     HV_RACE("sched.yield.ready");
