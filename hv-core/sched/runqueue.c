@@ -247,6 +247,8 @@ static void park_locked(struct hv_runqueue *queue, struct hv_sched_entity *entit
     hv_list_push_tail(&queue->parked, &entity->link);
     if (until.v < hv_load_relaxed(&queue->park_until)) {
         hv_store_seq(&queue->park_until, until.v);
+        /* Another's pCPU may have parked it here, and ours be asleep for longer. */
+        runqueue_notify(queue);
     }
 }
 

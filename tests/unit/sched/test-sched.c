@@ -134,6 +134,33 @@ static void test_wake_blocking(void)
     end();
 }
 
+static enum hv_sched_verdict run_and_halt(void *context, struct hv_worker *worker, hv_ns slice_end)
+{
+    (void)fake_entity_run(context, worker, slice_end);
+    return HV_SCHED_HALT;
+}
+
+/* The same between the decision to halt and the halt; the kick is no less for coming twice. */
+static void test_kick_halting(void)
+{
+    TAP_OK(start(1));
+    fake_entity_init(&fakes[0], sched, 0, 1);
+    fakes[0].entity.run = run_and_halt;
+    hv_race_stop(1, "sched.put-back", 0);
+    hv_sched_wake(&fakes[0].entity);
+    TAP_OK(hv_race_await(1, "sched.put-back"));
+    TAP_EQ(state_of(&fakes[0]), HV_SCHED_STATE_RUNNING);
+    TAP_OK(!fakes[0].entity.ready);
+    hv_sched_wake(&fakes[0].entity);
+    hv_sched_wake(&fakes[0].entity);
+    hv_race_release(1, "sched.put-back");
+    TAP_AWAIT(hv_load_seq(&fakes[0].runs) == 2);
+    TAP_AWAIT(state_of(&fakes[0]) == HV_SCHED_STATE_BLOCKED);
+    TAP_EQ(fakes[0].runs, 2);
+    hv_sched_retire(sched, &fakes[0].entity);
+    end();
+}
+
 /* Home is busy and another worker sleeps: it goes there. */
 static void test_placing(void)
 {
@@ -331,6 +358,7 @@ int main(int argc, char **argv)
         /* From here on by script. */
         {"sched.sched.wake-running", test_wake_running},
         {"sched.sched.wake-blocking", test_wake_blocking},
+        {"pv.kick-lost.put-back", test_kick_halting},
         {"sched.sched.wake-twice", test_wake_twice},
         {"sched.sched.wake-late", test_wake_late},
         {"sched.sched.wake-early", test_wake_early},
