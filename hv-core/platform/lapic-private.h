@@ -127,6 +127,36 @@ static inline enum lapic_timer_mode lapic_timer_mode(const struct hv_lapic *lapi
     return (enum lapic_timer_mode)hv_bits(lapic->lvt[HV_LAPIC_LVT_TIMER], LAPIC_LVT_TIMER_SHIFT, 2);
 }
 
+/** The highest vector set in IRR, ISR or TMR; -1 for none. */
+static inline int lapic_highest(const uint32_t vectors[8])
+{
+    for (int i = 7; i >= 0; i--) {
+        if (vectors[i]) {
+            return i * 32 + 31 - __builtin_clz(vectors[i]);
+        }
+    }
+    return -1;
+}
+
+/** Set, and clear, a vector; returns whether it was set. */
+static inline bool lapic_vector_set(uint32_t vectors[8], uint8_t vector)
+{
+    uint32_t bit = 1u << (vector & 31);
+    bool was = vectors[vector / 32] & bit;
+
+    vectors[vector / 32] |= bit;
+    return was;
+}
+
+static inline bool lapic_vector_clear(uint32_t vectors[8], uint8_t vector)
+{
+    uint32_t bit = 1u << (vector & 31);
+    bool was = vectors[vector / 32] & bit;
+
+    vectors[vector / 32] &= ~bit;
+    return was;
+}
+
 /** Divide configuration (figure 11-10): bits 3, 1, 0 select 2, 4, … 128, and 1 for 111b. Returns
  * the power of two. */
 static inline unsigned lapic_divide_shift(uint32_t divide)
@@ -157,10 +187,13 @@ void lapic_accept_locked(struct hv_lapic *lapic, enum hv_delivery delivery, uint
                          bool level) HV_REQUIRES(&lapic->lock);
 /** Note an error, and raise its interrupt if it is not masked. */
 void lapic_error(struct hv_lapic *lapic, uint32_t error);
-/** End of interrupt: the highest vector goes out of service. No lock held. */
-void lapic_eoi(struct hv_lapic *lapic);
 /** LINT0's wire or entry has changed: in fixed mode, level-triggered, it may request. */
 void lapic_lint0_locked(struct hv_lapic *lapic) HV_REQUIRES(&lapic->lock);
+
+/* lapic-eoi.c */
+
+/** End of interrupt: the highest vector goes out of service. No lock held. */
+void lapic_eoi(struct hv_lapic *lapic);
 
 /* lapic-registers.c: the registers, whichever way they are reached. */
 

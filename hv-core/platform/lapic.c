@@ -7,35 +7,6 @@
 
 #include "base/alloc.h"
 
-/* The highest vector set in IRR, ISR or TMR; -1 for none. */
-static int lapic_highest(const uint32_t vectors[8])
-{
-    for (int i = 7; i >= 0; i--) {
-        if (vectors[i]) {
-            return i * 32 + 31 - __builtin_clz(vectors[i]);
-        }
-    }
-    return -1;
-}
-
-static bool lapic_vector_set(uint32_t vectors[8], uint8_t vector)
-{
-    uint32_t bit = 1u << (vector & 31);
-    bool was = vectors[vector / 32] & bit;
-
-    vectors[vector / 32] |= bit;
-    return was;
-}
-
-static bool lapic_vector_clear(uint32_t vectors[8], uint8_t vector)
-{
-    uint32_t bit = 1u << (vector & 31);
-    bool was = vectors[vector / 32] & bit;
-
-    vectors[vector / 32] &= ~bit;
-    return was;
-}
-
 /* Does the 8259A's request reach the processor? With the APIC disabled, LINT0 is INTR (11.4.3). */
 static bool lapic_extint(const struct hv_lapic *lapic)
 {
@@ -236,39 +207,6 @@ int hv_lapic_acknowledge(struct hv_lapic *lapic)
         vector = hooks->acknowledge_extint(hooks->context);
     }
     return vector;
-}
-
-/* 11.8.5: out of service, and told to whom it concerns. Returns the vector to broadcast, or -1. */
-static int lapic_eoi_locked(struct hv_lapic *lapic) HV_REQUIRES(&lapic->lock)
-{
-    int vector = lapic_highest(lapic->isr);
-    uint32_t lint0 = lapic->lvt[HV_LAPIC_LVT_LINT0];
-
-    if (vector < 0) {
-        return -1;
-    }
-    (void)lapic_vector_clear(lapic->isr, (uint8_t)vector);
-    if (!(lapic->tmr[vector / 32] & 1u << (vector & 31))) {
-        return -1;
-    }
-    if ((lint0 & LAPIC_LVT_REMOTE_IRR) && (int)(lint0 & LAPIC_LVT_VECTOR) == vector) {
-        lapic->lvt[HV_LAPIC_LVT_LINT0] &= ~(uint32_t)LAPIC_LVT_REMOTE_IRR;
-        lapic_lint0_locked(lapic);
-    }
-    return hv_load_relaxed(&lapic->svr) & LAPIC_SVR_NO_BROADCAST ? -1 : vector;
-}
-
-void lapic_eoi(struct hv_lapic *lapic)
-{
-    const struct hv_lapic_hooks *hooks = &lapic->set->hooks;
-    int vector;
-
-    hv_lock_take(&lapic->lock);
-    vector = lapic_eoi_locked(lapic);
-    lapic_drop(lapic);
-    if (vector >= 0) {
-        hooks->eoi(hooks->context, (uint8_t)vector);
-    }
 }
 
 uint64_t hv_lapic_cr8_read(const struct hv_lapic *lapic)
