@@ -2,17 +2,21 @@
 /*
  * CPUID's leaves, from the policy. One function a leaf that is not constant.
  *
- * Source: SDM 2, CPUID; hypervisor leaves 40000000h and 40000010h as VMware documents them ("Timing
- * information leaf"). Linux asks the timing leaf only of hypervisors whose signature it knows; it
- * takes ours from leaf 15h.
+ * Hypervisor leaves: KVM's interface at 40000000h, when it is shown, and our own in the next block
+ * of 100h, else at 40000000h, as guests search them.
+ *
+ * Source: SDM 2, CPUID; Linux, Documentation/virt/kvm/x86/cpuid.rst; our leaves 0 and 10h as VMware
+ * documents them ("Timing information leaf"). Linux asks the timing leaf only of hypervisors whose
+ * signature it knows; it takes ours from leaf 15h, or from the guest clock.
  */
 #include "cpu/policy.h"
 
 #include "cpu/walk.h"
 
-#define MAX_BASIC      UINT32_C(0x16)
-#define MAX_HYPERVISOR UINT32_C(0x40000010)
-#define MAX_EXTENDED   UINT32_C(0x80000008)
+#define MAX_BASIC    UINT32_C(0x16)
+#define HYPERVISOR   UINT32_C(0x40000000)
+#define BLOCK        UINT32_C(0x100) /* between the signatures of two interfaces */
+#define MAX_EXTENDED UINT32_C(0x80000008)
 
 struct feature_bit {
     uint8_t feature; /* enum hv_feature */
@@ -298,19 +302,44 @@ static struct hv_cpuid_leaf leaf_brand(uint32_t part)
                                   text_word(text, 3)};
 }
 
-static struct hv_cpuid_leaf leaf_hypervisor(const struct hv_cpu_policy *policy, uint32_t leaf)
+/* KVM's. EDX's hint REALTIME says that vCPUs are never preempted: guests would spin for ever. */
+static struct hv_cpuid_leaf leaf_kvm(const struct hv_cpu_policy *policy, uint32_t number)
 {
-    static const char signature[] = "LodgeLodgeLo";
+    static const char signature[12] = "KVMKVMKVM";
 
-    if (leaf == 0x40000000) {
-        return (struct hv_cpuid_leaf){MAX_HYPERVISOR, text_word(signature, 0),
+    if (number == 0) {
+        return (struct hv_cpuid_leaf){HYPERVISOR + 1, text_word(signature, 0),
                                       text_word(signature, 1), text_word(signature, 2)};
     }
-    if (leaf == MAX_HYPERVISOR) {
+    return (struct hv_cpuid_leaf){.eax = number == 1 ? policy->pv_features : 0};
+}
+
+/* Our own, at @first. */
+static struct hv_cpuid_leaf leaf_lodge(const struct hv_cpu_policy *policy, uint32_t first,
+                                       uint32_t number)
+{
+    static const char signature[] = "LodgeLodgeLo";
+    const uint32_t timing = 0x10;
+
+    if (number == 0) {
+        return (struct hv_cpuid_leaf){first + timing, text_word(signature, 0),
+                                      text_word(signature, 1), text_word(signature, 2)};
+    }
+    if (number == timing) {
         return (struct hv_cpuid_leaf){.eax = (uint32_t)policy->tsc_khz,
                                       .ebx = HV_APIC_TIMER_HZ / 1000};
     }
     return (struct hv_cpuid_leaf){0};
+}
+
+static struct hv_cpuid_leaf leaf_hypervisor(const struct hv_cpu_policy *policy, uint32_t leaf)
+{
+    uint32_t own = policy->pv_features ? HYPERVISOR + BLOCK : HYPERVISOR;
+
+    if (leaf - HYPERVISOR < BLOCK && policy->pv_features) {
+        return leaf_kvm(policy, leaf - HYPERVISOR);
+    }
+    return leaf_lodge(policy, own, leaf - own);
 }
 
 struct hv_cpuid_leaf hv_cpuid(const struct hv_cpu *cpu, uint32_t leaf, uint32_t subleaf)

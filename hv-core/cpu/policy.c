@@ -5,6 +5,8 @@
 
 #include <cpuid.h>
 
+#include <hv/domain.h>
+
 /*
  * Family 6, model 8Fh, stepping 8: a part that is in none of Linux 6.1's tables of processors with
  * MMIO, SRBDS, RETBLEED, GDS, RFDS or ITS weaknesses (arch/x86/kernel/cpu/common.c,
@@ -138,5 +140,30 @@ void hv_cpu_policy_init(struct hv_cpu_policy *policy, uint32_t vcpus, uint64_t t
     }
     if (policy->features & HV_BIT(HV_FEATURE_AVX)) {
         policy->xcr0_mask |= HV_XCR0_AVX;
+    }
+}
+
+/* What each part shows. A vCPU is known to be preempted, and so flushed later, by its steal time. */
+static const struct {
+    unsigned part, needs; /* enum hv_pv_part */
+    uint32_t features;
+} pv_parts[] = {
+    {HV_PV_PART_CLOCK, 0,
+     HV_BIT(HV_PV_CLOCKSOURCE) | HV_BIT(HV_PV_CLOCKSOURCE2) | HV_BIT(HV_PV_CLOCK_STABLE)},
+    {HV_PV_PART_STEAL, 0, HV_BIT(HV_PV_STEAL_TIME)},
+    {HV_PV_PART_EOI, 0, HV_BIT(HV_PV_EOI)},
+    {HV_PV_PART_UNHALT, 0, HV_BIT(HV_PV_UNHALT)},
+    {HV_PV_PART_FLUSH, HV_PV_PART_STEAL, HV_BIT(HV_PV_TLB_FLUSH)},
+    {HV_PV_PART_IPI, 0, HV_BIT(HV_PV_SEND_IPI)},
+    {HV_PV_PART_YIELD, 0, HV_BIT(HV_PV_SCHED_YIELD)},
+};
+
+void hv_cpu_policy_show_pv(struct hv_cpu_policy *policy, unsigned hidden)
+{
+    policy->pv_features = 0;
+    for (size_t i = 0; i < HV_ARRAY_LEN(pv_parts); i++) {
+        if (!(hidden & (pv_parts[i].part | pv_parts[i].needs))) {
+            policy->pv_features |= pv_parts[i].features;
+        }
     }
 }

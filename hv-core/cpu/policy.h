@@ -72,6 +72,22 @@ HV_STATIC_ASSERT(HV_FEATURE_COUNT <= 64, "struct hv_cpu_policy keeps them in one
  * counts at this rate: one tick is 40 ns. */
 #define HV_APIC_TIMER_HZ UINT32_C(25000000)
 
+/*
+ * KVM's paravirtual interface: bits of EAX in leaf 40000001h. What is not shown is refused: its MSRs
+ * by #GP, its hypercalls by -KVM_ENOSYS. Source: Linux's asm/kvm_para.h.
+ */
+enum hv_pv_feature {
+    HV_PV_CLOCKSOURCE = 0,   /* guest clock, at its old MSRs */
+    HV_PV_CLOCKSOURCE2 = 3,  /* and at the new ones */
+    HV_PV_STEAL_TIME = 5,    /* time that the vCPU wanted to run and did not */
+    HV_PV_EOI = 6,           /* end of interrupt without an exit */
+    HV_PV_UNHALT = 7,        /* hypercall KICK_CPU ends a HLT */
+    HV_PV_TLB_FLUSH = 9,     /* a preempted vCPU is flushed when it resumes */
+    HV_PV_SEND_IPI = 11,     /* hypercall SEND_IPI: 128 destinations */
+    HV_PV_SCHED_YIELD = 13,  /* hypercall SCHED_YIELD */
+    HV_PV_CLOCK_STABLE = 24, /* the guest clock's flag TSC_STABLE means something */
+};
+
 struct hv_cpuid_leaf {
     uint32_t eax, ebx, ecx, edx;
 };
@@ -82,7 +98,8 @@ struct hv_cpu_policy {
     uint64_t tsc_khz;
     uint64_t xcr0_mask; /* bits XSETBV accepts */
     uint64_t arch_capabilities;
-    uint32_t signature; /* CPUID 1 EAX */
+    uint32_t signature;   /* CPUID 1 EAX */
+    uint32_t pv_features; /* bit per enum hv_pv_feature; 0: there is no such interface */
 };
 
 /**
@@ -93,6 +110,9 @@ struct hv_cpu_policy {
  */
 void hv_cpu_policy_init(struct hv_cpu_policy *policy, uint32_t vcpus, uint64_t tsc_khz,
                         bool portable);
+
+/** Show KVM's paravirtual interface, as far as @hidden (enum hv_pv_part) leaves something of it. */
+void hv_cpu_policy_show_pv(struct hv_cpu_policy *policy, unsigned hidden);
 
 static inline bool hv_cpu_has(const struct hv_cpu *cpu, enum hv_feature feature)
 {

@@ -53,12 +53,25 @@ enum hv_domain_flag {
     HV_DOMAIN_TRACE_BLOCKS = 1u << 2,  /* debugging: a crash report holds all last blocks; slow */
 };
 
+/* Parts of KVM's paravirtual interface, which guests find by CPUID and use instead of devices. */
+enum hv_pv_part {
+    HV_PV_PART_CLOCK = 1u << 0,  /* kvmclock */
+    HV_PV_PART_STEAL = 1u << 1,  /* steal time, and whether a vCPU is preempted */
+    HV_PV_PART_EOI = 1u << 2,    /* end of interrupt in memory */
+    HV_PV_PART_UNHALT = 1u << 3, /* spin locks that halt and kick */
+    HV_PV_PART_FLUSH = 1u << 4,  /* TLB flushes that spare preempted vCPUs; needs STEAL */
+    HV_PV_PART_IPI = 1u << 5,    /* interrupts to many vCPUs at once */
+    HV_PV_PART_YIELD = 1u << 6,  /* directed yields */
+    HV_PV_PART_ALL = (1u << 7) - 1,
+};
+
 struct hv_domain_config {
     const char *name;                     /* copied; 1 to 63 bytes */
     const char *engine;                   /* "auto", "soft", … */
     uint64_t memory_bytes;                /* a multiple of 1 MiB, at least 2 MiB */
     unsigned vcpus;                       /* 1 to HV_MAX_VCPUS */
     unsigned flags;                       /* enum hv_domain_flag */
+    unsigned pv_hidden;                   /* enum hv_pv_part: what the guest is not to see */
     const struct hv_console_ops *console; /* borrowed for the domain's life; NULL: none */
     void *console_context;
     struct hv_sched_parameters sched; /* zeros: an ordinary one */

@@ -5,6 +5,8 @@
 #include "cpu/walk.h"
 #include "lib/tap.h"
 
+#include <hv/domain.h>
+
 static struct hv_cpu_policy policy;
 static struct hv_cpu cpu;
 
@@ -234,6 +236,49 @@ static void test_arch_capabilities(void)
                                          HV_BIT(27) | HV_BIT(62));
 }
 
+/* KVM's interface before our own, which moves on by a block; hidden parts are not shown. */
+static void test_paravirtual(void)
+{
+    static const struct {
+        unsigned hidden;
+        uint32_t features;
+    } rows[] = {
+        {0, 0x01002ae9},
+        {HV_PV_PART_CLOCK, 0x00002ae0},
+        {HV_PV_PART_STEAL, 0x010028c9}, /* and TLB flushes by it */
+        {HV_PV_PART_EOI, 0x01002aa9},
+        {HV_PV_PART_UNHALT, 0x01002a69},
+        {HV_PV_PART_FLUSH, 0x010028e9},
+        {HV_PV_PART_IPI, 0x010022e9},
+        {HV_PV_PART_YIELD, 0x01000ae9},
+        {HV_PV_PART_ALL & ~HV_PV_PART_EOI, 0x40},
+    };
+    struct hv_cpuid_leaf leaf;
+
+    make(2, 1000000, true);
+    for (size_t i = 0; i < HV_ARRAY_LEN(rows); i++) {
+        hv_cpu_policy_show_pv(&policy, rows[i].hidden);
+        leaf = hv_cpuid(&cpu, 0x40000001, 0);
+        TAP_EQ(leaf.eax, rows[i].features);
+        TAP_EQ(leaf.ebx | leaf.ecx, 0);
+        TAP_EQ(leaf.edx, 0); /* pv.realtime-hint: with it Linux would spin for ever */
+        leaf = hv_cpuid(&cpu, 0x40000000, 0);
+        TAP_EQ(leaf.eax, 0x40000001);
+        TAP_OK(memcmp(&leaf.ebx, "KVMKVMKVM\0\0", 12) == 0);
+        TAP_EQ(hv_cpuid(&cpu, 0x40000002, 0).eax | hv_cpuid(&cpu, 0x40000010, 0).eax, 0);
+        leaf = hv_cpuid(&cpu, 0x40000100, 0);
+        TAP_EQ(leaf.eax, 0x40000110);
+        TAP_OK(memcmp(&leaf.ebx, "LodgeLodgeLo", 12) == 0);
+        TAP_EQ(hv_cpuid(&cpu, 0x40000110, 0).eax, 1000000);
+    }
+    hv_cpu_policy_show_pv(&policy, HV_PV_PART_ALL);
+    leaf = hv_cpuid(&cpu, 0x40000000, 0);
+    TAP_EQ(leaf.eax, 0x40000010);
+    TAP_OK(memcmp(&leaf.ebx, "LodgeLodgeLo", 12) == 0);
+    TAP_EQ(hv_cpuid(&cpu, 0x40000001, 0).eax, 0);
+    TAP_EQ(hv_cpuid(&cpu, 0x40000100, 0).eax, 0);
+}
+
 int main(int argc, char **argv)
 {
     static const struct tap_case cases[] = {
@@ -248,6 +293,7 @@ int main(int argc, char **argv)
         {"cpu.policy.topology", test_topology},
         {"cpu.policy.tsc-ratio", test_tsc_ratio},
         {"cpu.policy.arch-capabilities", test_arch_capabilities},
+        {"cpu.policy.paravirtual", test_paravirtual},
     };
 
     return tap_run(argc, argv, cases, HV_ARRAY_LEN(cases));
