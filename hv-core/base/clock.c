@@ -42,13 +42,18 @@ void hv_clock_advance(struct hv_clock *clock, uint64_t span_ns)
     atomic_fetch_add_explicit(&clock->simulated_ns, span_ns, memory_order_release);
 }
 
-uint64_t hv_clock_wall_s(const struct hv_clock *clock)
+uint64_t hv_clock_wall_ns(const struct hv_clock *clock)
 {
     struct timespec now;
 
     if (clock->kind == HV_CLOCK_KIND_SIMULATED) {
-        return SIMULATED_WALL_S + hv_clock_now(clock).v / HV_NS_PER_S;
+        return SIMULATED_WALL_S * HV_NS_PER_S + hv_clock_now(clock).v;
     }
     clock_gettime(CLOCK_REALTIME, &now);
-    return (uint64_t)now.tv_sec;
+    return (uint64_t)now.tv_sec * HV_NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
+uint64_t hv_clock_wall_s(const struct hv_clock *clock)
+{
+    return hv_clock_wall_ns(clock) / HV_NS_PER_S;
 }

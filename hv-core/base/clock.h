@@ -47,7 +47,9 @@ static inline uint64_t hv_rate_per_s(uint64_t count, uint64_t span_ns)
 void hv_clock_advance(struct hv_clock *clock, uint64_t span_ns);
 
 /**
- * Seconds since 1970 by the host's wall clock, for an RTC's first setting. A simulated clock
- * counts from 2026-01-01T00:00:00Z.
+ * Time since 1970 by the host's wall clock, for the first setting of an RTC and of what guests tell
+ * the time by. A simulated clock counts from 2026-01-01T00:00:00Z.
  */
+uint64_t hv_clock_wall_ns(const struct hv_clock *clock);
+/** The same in whole seconds. */
 uint64_t hv_clock_wall_s(const struct hv_clock *clock);

@@ -2,6 +2,8 @@
 /* Interrupt messages: who is meant, and what arrives (SDM 3A 11.6, 11.11). */
 #include "platform/lapic-private.h"
 
+#include <errno.h>
+
 /* MSI address and data (11.11.1, 11.11.2). */
 enum lapic_msi {
     LAPIC_MSI_LOGICAL = 1u << 2,
@@ -105,6 +107,57 @@ bool hv_lapics_send(struct hv_lapics *lapics, const struct hv_interrupt *interru
         }
     }
     return any;
+}
+
+/* The id that physical destinations name it by; UINT32_MAX while it is switched off. */
+static uint32_t lapic_present_id(const struct hv_lapic *lapic)
+{
+    uint32_t id = hv_load_relaxed(&lapic->id);
+
+    if (!lapic_enabled(lapic)) {
+        return UINT32_MAX;
+    }
+    return lapic_x2apic(lapic) ? id : id >> 24;
+}
+
+int hv_lapics_find(const struct hv_lapics *lapics, uint32_t id)
+{
+    for (unsigned i = 0; i < lapics->count; i++) {
+        if (lapic_present_id(&lapics->lapic[i]) == id) {
+            return (int)i;
+        }
+    }
+    return -ENOENT;
+}
+
+/* Bit @distance of the two words @ids, each of @width bits. */
+static bool lapic_named(const uint64_t ids[2], uint64_t distance, unsigned width)
+{
+    return distance < 2 * width && (ids[distance / width] & HV_BIT(distance % width));
+}
+
+int hv_lapics_send_many(struct hv_lapics *lapics, const uint64_t ids[2], unsigned width,
+                        uint32_t first, uint64_t icr)
+{
+    const struct hv_interrupt interrupt = {
+        .vector = (uint8_t)icr,
+        .delivery = (uint8_t)hv_bits(icr, LAPIC_ICR_DELIVERY_SHIFT, 3),
+    };
+    int reached = 0;
+
+    if ((icr & LAPIC_ICR_LOGICAL) || hv_bits(icr, LAPIC_ICR_SHORTHAND_SHIFT, 2)) {
+        return -EINVAL;
+    }
+    for (unsigned i = 0; i < lapics->count; i++) {
+        struct hv_lapic *lapic = &lapics->lapic[i];
+        uint32_t id = lapic_present_id(lapic);
+
+        if (id != UINT32_MAX && id >= first && lapic_named(ids, id - first, width)) {
+            lapic_deliver(lapic, &interrupt);
+            reached++;
+        }
+    }
+    return reached;
 }
 
 /* INIT starts the bootstrap processor and sends the others to wait for a SIPI (SDM 3A 8.4.2). */

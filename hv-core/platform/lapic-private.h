@@ -97,6 +97,7 @@ enum lapic_esr {
 enum lapic_attention {
     LAPIC_ATTENTION_VECTOR = 1u << 0, /* IRR above the processor priority */
     LAPIC_ATTENTION_EXTINT = 1u << 1, /* the 8259A is to be acknowledged */
+    /* 1u << 2 is HV_LAPIC_ATTENTION_SETTLE */
 };
 
 #define LAPIC_LOWEST_VECTOR 16u
@@ -192,6 +193,15 @@ void lapic_lint0_locked(struct hv_lapic *lapic) HV_REQUIRES(&lapic->lock);
 
 /* lapic-eoi.c */
 
+/**
+ * Find out whether the guest has ended, in memory, the interrupt it may end so. vCPU's thread.
+ *
+ * Returns true when ISR may have changed: an update follows. Nobody needs to be kicked for that: if
+ * anything is requested, the vCPU has been.
+ */
+bool lapic_settle_eoi_locked(struct hv_lapic *lapic) HV_REQUIRES(&lapic->lock);
+/** @vector has gone in service: let its end be said in memory, if that is as good. */
+void lapic_offer_eoi_locked(struct hv_lapic *lapic, uint8_t vector) HV_REQUIRES(&lapic->lock);
 /** End of interrupt: the highest vector goes out of service. No lock held. */
 void lapic_eoi(struct hv_lapic *lapic);
 

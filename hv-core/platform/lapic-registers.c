@@ -34,6 +34,7 @@ void lapic_clear_locked(struct hv_lapic *lapic)
 {
     bool x2apic = lapic_x2apic(lapic);
 
+    (void)lapic_settle_eoi_locked(lapic);
     hv_store_relaxed(&lapic->svr, 0xff);
     hv_store_relaxed(&lapic->dfr, UINT32_MAX);
     hv_store_relaxed(&lapic->ldr, x2apic ? lapic_x2apic_ldr(lapic->index) : 0);
@@ -145,6 +146,9 @@ bool lapic_register_read(struct hv_lapic *lapic, uint32_t offset, uint32_t *valu
     bool exists;
 
     hv_lock_take(&lapic->lock);
+    if (lapic_settle_eoi_locked(lapic)) {
+        lapic_update_locked(lapic);
+    }
     exists = lapic_read_locked(lapic, offset, value_out);
     hv_lock_drop(&lapic->lock);
     return exists;
@@ -238,6 +242,7 @@ bool lapic_register_write(struct hv_lapic *lapic, uint32_t offset, uint32_t valu
         return true;
     }
     hv_lock_take(&lapic->lock);
+    (void)lapic_settle_eoi_locked(lapic);
     if (offset == LAPIC_ICR_LOW) {
         lapic->icr = (lapic->icr & ~(uint64_t)UINT32_MAX) | (value & LAPIC_ICR_MASK);
         icr = lapic->icr;

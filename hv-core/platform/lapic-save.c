@@ -9,6 +9,7 @@ void hv_lapic_save(struct hv_lapic *lapic, struct hv_lapic_record *record_out)
     memset(record_out, 0, sizeof(*record_out));
     hv_lock_take(&lapic->lock);
     lapic_timer_settle_locked(lapic);
+    (void)lapic_settle_eoi_locked(lapic);
     lapic_update_locked(lapic);
     record_out->version = HV_LAPIC_RECORD_VERSION;
     record_out->id = hv_load_relaxed(&lapic->id);
@@ -146,6 +147,7 @@ void hv_lapic_load(struct hv_lapic *lapic, const struct hv_lapic_record *record)
         moment = hooks->tsc_moment(hooks->context, lapic->index, record->tsc_deadline);
     }
     hv_lock_take(&lapic->lock);
+    lapic->eoi_offered = false;
     hv_store_relaxed(&lapic->base, record->base);
     hv_store_relaxed(&lapic->id, record->id);
     hv_store_relaxed(&lapic->ldr, record->ldr);

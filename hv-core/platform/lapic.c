@@ -39,6 +39,9 @@ bool lapic_update_locked(struct hv_lapic *lapic)
     if (lapic_extint(lapic)) {
         attention |= LAPIC_ATTENTION_EXTINT;
     }
+    if (request >= 0 && lapic->eoi_offered) {
+        attention |= HV_LAPIC_ATTENTION_SETTLE;
+    }
     hv_store_release(&lapic->attention, attention); /* pairs with hv_lapic_pending() */
     return attention && !before;
 }
@@ -188,11 +191,15 @@ int hv_lapic_acknowledge(struct hv_lapic *lapic)
     int vector = -1;
 
     hv_lock_take(&lapic->lock);
+    if (lapic_settle_eoi_locked(lapic)) {
+        lapic_update_locked(lapic);
+    }
     attention = hv_load_relaxed(&lapic->attention);
     if (attention & LAPIC_ATTENTION_VECTOR) {
         vector = lapic_highest(lapic->irr);
         (void)lapic_vector_clear(lapic->irr, (uint8_t)vector);
         (void)lapic_vector_set(lapic->isr, (uint8_t)vector);
+        lapic_offer_eoi_locked(lapic, (uint8_t)vector);
         hv_count(&lapic->counters.acknowledged, 1);
         if ((uint8_t)vector == (uint8_t)lapic->lvt[HV_LAPIC_LVT_TIMER]) {
             hv_vpt_accept(&lapic->timer);

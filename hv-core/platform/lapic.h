@@ -10,7 +10,8 @@
  *   (1) `attention` says exactly whether hv_lapic_acknowledge() would find something, so that the
  *       run loop need not take the lock to know;
  *   (2) a vector stands in IRR or ISR only if it is 16 or above;
- *   (3) the hook `kick` follows each change of `attention` from clear to set.
+ *   (3) the hook `kick` follows each change of `attention` from clear to set;
+ *   (4) while an end of interrupt is offered in memory, ISR holds one vector, an edge-triggered one.
  *
  * Threads: registers are reached by their own vCPU (memory, MSRs, CR8), requests come from any
  * thread. One lock each, HV_RANK_LAPIC; no two are ever held at once. What others read to match a
@@ -21,6 +22,7 @@
 
 #include "base/clock.h"
 #include "cpu/policy.h"
+#include "mem/area.h"
 #include "platform/record.h"
 #include "platform/vpt.h"
 #include "sync/lock.h"
@@ -90,7 +92,11 @@ struct hv_lapic_counters {
     _Atomic uint64_t accepted; /* requests that set a bit of IRR */
     _Atomic uint64_t merged;   /* requests for a vector that was requested already */
     _Atomic uint64_t acknowledged, ipis;
+    _Atomic uint64_t memory_eois; /* ends of interrupt said in memory (lapic-eoi.c) */
 };
+
+/* A bit of `attention`: an interrupt is requested, and that in service may have ended in memory. */
+#define HV_LAPIC_ATTENTION_SETTLE (1u << 2)
 
 struct HV_ALIGNED(HV_CACHE_LINE) hv_lapic {
     /* Atomic: bits of enum lapic_attention; written under &lock, read by the run loop. */
@@ -115,6 +121,9 @@ struct HV_ALIGNED(HV_CACHE_LINE) hv_lapic {
     uint64_t timer_start_ns;
     uint64_t tsc_deadline;
     struct hv_vpt timer;
+    /* Where the guest may say in memory that it has ended an interrupt, and whether it may now. */
+    struct hv_area eoi_area;
+    bool eoi_offered;
     struct hv_lapic_counters counters;
 };
 
@@ -158,6 +167,16 @@ void hv_lapic_init_signal(struct hv_lapic *lapic);
 
 /** Deliver to all that match. Returns whether any did. A lock of HV_RANK_IRQ_CHIP may be held. */
 bool hv_lapics_send(struct hv_lapics *lapics, const struct hv_interrupt *interrupt);
+/** The vCPU whose local APIC is switched on and has @id at present; -ENOENT. Any thread, no lock. */
+int hv_lapics_find(const struct hv_lapics *lapics, uint32_t id);
+/**
+ * Send what @icr says, but for its destination, to those whose ids are the set bits of two words of
+ * @width bits (at most 64) each, counted from @first.
+ *
+ * Returns how many there were, or -EINVAL for a logical destination or a shorthand. No lock held.
+ */
+HV_MUST_CHECK int hv_lapics_send_many(struct hv_lapics *lapics, const uint64_t ids[2],
+                                      unsigned width, uint32_t first, uint64_t icr);
 /** Would @interrupt start a halted vCPU whose interrupts are off? An NMI does one of @nmi_vcpus (a
  * bit each), INIT the bootstrap processor. No lock. */
 bool hv_lapics_rouses(const struct hv_lapics *lapics, const struct hv_interrupt *interrupt,
@@ -171,11 +190,23 @@ void hv_lapic_raise(struct hv_lapic *lapic, enum hv_lapic_lvt source);
 /** Drive the wire into LINT0: the 8259A's INTR. A lock of HV_RANK_IRQ_CHIP may be held. */
 void hv_lapic_set_lint0(struct hv_lapic *lapic, bool high);
 
-/** Is there an interrupt for the processor? No lock; pairs with the stores of lapic_update(). */
-static inline bool hv_lapic_pending(const struct hv_lapic *lapic)
+/** Learn how the interrupt in service stands, and then whether there is one for the processor. */
+bool hv_lapic_settle(struct hv_lapic *lapic);
+
+/** Is there an interrupt for the processor? vCPU's thread, no lock held; pairs with the stores of lapic_update(). */
+static inline bool hv_lapic_pending(struct hv_lapic *lapic)
 {
-    return hv_load_acquire(&lapic->attention) != 0;
+    uint32_t attention = hv_load_acquire(&lapic->attention);
+
+    return HV_UNLIKELY(attention & HV_LAPIC_ATTENTION_SETTLE) ? hv_lapic_settle(lapic)
+                                                              : attention != 0;
 }
+
+/**
+ * Take over @area, of one byte, for ends of interrupt in memory; one that is not pinned: from now on
+ * there are none. The area before is unpinned. vCPU's thread.
+ */
+void hv_lapic_set_eoi_area(struct hv_lapic *lapic, const struct hv_area *area);
 
 /** Take the most urgent interrupt: its vector, or -1 when it has gone. vCPU's thread. */
 int hv_lapic_acknowledge(struct hv_lapic *lapic);

@@ -116,6 +116,7 @@ void hv_platform_pause(struct hv_platform *platform)
 
 void hv_platform_resume(struct hv_platform *platform)
 {
+    hv_pv_resume(&platform->pv);
     platform_each_timer(platform, hv_vpt_resume);
 }
 
@@ -141,6 +142,7 @@ void hv_platform_save(struct hv_platform *platform, struct hv_platform_record *r
     for (unsigned i = 0; i < platform->lapics.count; i++) {
         hv_lapic_save(&platform->lapics.lapic[i], &record_out->lapic[i]);
     }
+    hv_pv_save(&platform->pv, &record_out->pv);
 }
 
 static const char *platform_check_devices(const struct hv_platform_record *record)
@@ -184,7 +186,7 @@ static const char *platform_check(const struct hv_platform *platform,
     for (unsigned i = 0; !field && i < record->vcpus; i++) {
         field = hv_lapic_check(&record->lapic[i], platform->lapics.phys_bits);
     }
-    return field;
+    return field ? field : hv_pv_check(&platform->pv, &record->pv);
 }
 
 int hv_platform_load(struct hv_platform *platform, const struct hv_platform_record *record,
@@ -197,6 +199,7 @@ int hv_platform_load(struct hv_platform *platform, const struct hv_platform_reco
     for (unsigned i = 0; i < record->vcpus; i++) {
         hv_lapic_load(&platform->lapics.lapic[i], &record->lapic[i]);
     }
+    hv_pv_load(&platform->pv, &record->pv);
     hv_ioapic_load(&platform->ioapic, &record->ioapic);
     hv_pic_load(&platform->pic, &record->pic);
     hv_pit_load(&platform->pit, &record->pit);

@@ -2,6 +2,7 @@
 /* The devices of a machine: making, wiring, resetting. */
 #include "platform/platform-private.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "cpu/walk.h"
@@ -131,6 +132,20 @@ static hv_ns platform_tsc_moment(void *context, uint32_t vcpu, uint64_t tsc)
                                      : (hv_ns){tsc};
 }
 
+static void platform_look(void *context, unsigned vcpu)
+{
+    struct hv_platform *platform = context;
+
+    platform->ops->look(platform->ops_context, vcpu);
+}
+
+static uint64_t platform_tsc_offset(void *context, unsigned vcpu)
+{
+    struct hv_platform *platform = context;
+
+    return platform->ops->tsc_offset(platform->ops_context, vcpu);
+}
+
 static void platform_poweroff(void *context)
 {
     struct hv_platform *platform = context;
@@ -233,6 +248,22 @@ static int platform_make_chips(struct hv_platform *platform,
     return error;
 }
 
+static int platform_make_pv(struct hv_platform *platform, const struct hv_platform_config *config)
+{
+    const struct hv_pv_hooks hooks = {platform_look, platform_tsc_offset, platform};
+    const struct hv_pv_config pv = {
+        .vcpus = config->vcpus,
+        .features = config->pv_features,
+        .memory = config->memory,
+        .clock = config->clock,
+        .tsc_khz = config->tsc_khz,
+        .lapics = &platform->lapics,
+        .hooks = &hooks,
+    };
+
+    return hv_pv_init(&platform->pv, &pv);
+}
+
 static int platform_make_timers(struct hv_platform *platform,
                                 const struct hv_platform_config *config)
 {
@@ -304,6 +335,9 @@ int hv_platform_init(struct hv_platform *platform, const struct hv_platform_conf
     platform->testing = config->testdev;
     error = platform_make_chips(platform, config);
     if (!error) {
+        error = platform_make_pv(platform, config);
+    }
+    if (!error) {
         error = platform_make_timers(platform, config);
     }
     if (!error) {
@@ -334,6 +368,7 @@ void hv_platform_finish(struct hv_platform *platform)
     hv_uart_finish(&platform->uart);
     hv_ioapic_finish(&platform->ioapic);
     hv_pic_finish(&platform->pic);
+    hv_pv_finish(&platform->pv);
     hv_lapics_finish(&platform->lapics);
 }
 
@@ -351,12 +386,14 @@ void hv_platform_reset(struct hv_platform *platform)
     }
     hv_ioapic_reset(&platform->ioapic);
     hv_pic_reset(&platform->pic);
+    hv_pv_reset(&platform->pv);
     hv_lapics_reset(&platform->lapics);
 }
 
 void hv_platform_init_cpu(struct hv_platform *platform, unsigned vcpu)
 {
     hv_lapic_init_signal(&platform->lapics.lapic[vcpu]);
+    hv_pv_init_cpu(&platform->pv, vcpu);
 }
 
 /* Is @vector what global system interrupt @gsi comes as? */
@@ -410,13 +447,17 @@ void hv_platform_cr8_write(struct hv_platform *platform, unsigned vcpu, uint64_t
 int hv_platform_msr_read(struct hv_platform *platform, unsigned vcpu, uint32_t index,
                          uint64_t *value_out)
 {
-    return hv_lapic_msr_read(&platform->lapics.lapic[vcpu], index, value_out);
+    int result = hv_lapic_msr_read(&platform->lapics.lapic[vcpu], index, value_out);
+
+    return result == -ENOENT ? hv_pv_msr_read(&platform->pv, vcpu, index, value_out) : result;
 }
 
 int hv_platform_msr_write(struct hv_platform *platform, unsigned vcpu, uint32_t index,
                           uint64_t value)
 {
-    return hv_lapic_msr_write(&platform->lapics.lapic[vcpu], index, value);
+    int result = hv_lapic_msr_write(&platform->lapics.lapic[vcpu], index, value);
+
+    return result == -ENOENT ? hv_pv_msr_write(&platform->pv, vcpu, index, value) : result;
 }
 
 uint64_t hv_platform_tsc(const struct hv_platform *platform)
@@ -427,6 +468,7 @@ uint64_t hv_platform_tsc(const struct hv_platform *platform)
 void hv_platform_tsc_changed(struct hv_platform *platform, unsigned vcpu)
 {
     hv_lapic_tsc_changed(&platform->lapics.lapic[vcpu]);
+    hv_pv_tsc_changed(&platform->pv, vcpu);
 }
 
 void hv_platform_press_power(struct hv_platform *platform)

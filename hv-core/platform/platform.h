@@ -24,16 +24,17 @@
 #include "platform/lapic.h"
 #include "platform/pic.h"
 #include "platform/pit.h"
+#include "platform/pv.h"
 #include "platform/rtc.h"
 #include "platform/testdev.h"
 #include "platform/uart.h"
 
 #include <hv/domain.h>
 
-#define HV_PLATFORM_RECORD_VERSION 1
+#define HV_PLATFORM_RECORD_VERSION 2
 
 /*
- * What the platform asks of the machine. kick, init, sipi and nmi ring a doorbell at most: locks up
+ * What the platform asks of the machine. kick, init, sipi, nmi and look ring a doorbell at most: locks up
  * to HV_RANK_LAPIC may be held. The others are called with no lock held, on a vCPU's thread.
  */
 struct hv_platform_ops {
@@ -47,6 +48,10 @@ struct hv_platform_ops {
     void (*nmi)(void *context, unsigned vcpu);
     /** The moment at which the vCPU's TSC reaches @tsc. NULL: its TSC is hv_platform_tsc(). */
     hv_ns (*tsc_moment)(void *context, unsigned vcpu, uint64_t tsc);
+    /** The vCPU's TSC less hv_platform_tsc(), modulo 2^64. On its thread, or while it does not run. */
+    uint64_t (*tsc_offset)(void *context, unsigned vcpu);
+    /** Make it leave the guest: it is to call hv_pv_settle() before its next instruction. */
+    void (*look)(void *context, unsigned vcpu);
     void (*poweroff)(void *context);
     void (*reset)(void *context);
     void (*debug_exit)(void *context, uint32_t code);
@@ -59,7 +64,10 @@ struct hv_platform_config {
     unsigned vcpus;                       /* 1 to HV_MAX_VCPUS */
     uint64_t memory_bytes;                /* what fw_cfg tells */
     bool testdev;                         /* with fw_cfg and the test devices */
-    const struct hv_platform_ops *ops;    /* borrowed */
+    uint32_t pv_features;                 /* enum hv_pv_feature; 0: no such interface */
+    struct hv_memory *memory;             /* borrowed; NULL where there are no pv_features */
+    uint64_t tsc_khz;
+    const struct hv_platform_ops *ops; /* borrowed */
     void *ops_context;
     const struct hv_console_ops *console; /* borrowed; NULL: none */
     void *console_context;
@@ -76,6 +84,7 @@ struct hv_platform {
     /* Atomic: a bit for each device timer that has issued a tick which is not accepted yet. */
     _Atomic uint32_t awaited;
     struct hv_lapics lapics;
+    struct hv_pv pv;
     struct hv_pic pic;
     struct hv_ioapic ioapic;
     struct hv_pit pit;
@@ -102,6 +111,7 @@ struct hv_platform_record {
     struct hv_i8042_record i8042;
     struct hv_fwcfg_record fwcfg;
     struct hv_lapic_record lapic[HV_MAX_VCPUS];
+    struct hv_pv_record pv;
     struct hv_testdev_record testdev;
 };
 
@@ -116,7 +126,7 @@ void hv_platform_finish(struct hv_platform *platform);
 
 /** Power-up state. No vCPU runs. */
 void hv_platform_reset(struct hv_platform *platform);
-/** This vCPU takes an INIT: its local APIC's part. On its thread. */
+/** This vCPU takes an INIT: its local APIC's part, and areas it shares. On its thread. */
 void hv_platform_init_cpu(struct hv_platform *platform, unsigned vcpu);
 
 /** Stop the timers, and let them go on. What falls due between is late by then. No lock held. */
@@ -129,7 +139,7 @@ void hv_platform_halt(struct hv_platform *platform);
 /* The bootstrap of a vCPU's run: on its own thread. */
 
 /** An interrupt waits for this vCPU. Costs one load. */
-static inline bool hv_platform_interrupt_pending(const struct hv_platform *platform, unsigned vcpu)
+static inline bool hv_platform_interrupt_pending(struct hv_platform *platform, unsigned vcpu)
 {
     return hv_lapic_pending(&platform->lapics.lapic[vcpu]);
 }
@@ -146,7 +156,7 @@ bool hv_platform_may_rouse(struct hv_platform *platform, uint64_t nmi_vcpus);
 
 uint64_t hv_platform_cr8_read(struct hv_platform *platform, unsigned vcpu);
 void hv_platform_cr8_write(struct hv_platform *platform, unsigned vcpu, uint64_t value);
-/** IA32_APIC_BASE, IA32_TSC_DEADLINE, x2APIC. 0; HV_FAULTED for #GP; -ENOENT for other MSRs. */
+/** IA32_APIC_BASE, IA32_TSC_DEADLINE, x2APIC, KVM's. 0; HV_FAULTED for #GP; -ENOENT for others. */
 HV_MUST_CHECK int hv_platform_msr_read(struct hv_platform *platform, unsigned vcpu, uint32_t index,
                                        uint64_t *value_out);
 HV_MUST_CHECK int hv_platform_msr_write(struct hv_platform *platform, unsigned vcpu, uint32_t index,

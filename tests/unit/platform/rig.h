@@ -24,15 +24,21 @@ struct rig {
     struct hv_console_ops console;
     /* What was asked of the machine. */
     unsigned kicks[HV_MAX_VCPUS], inits[HV_MAX_VCPUS], nmis[HV_MAX_VCPUS], sipis[HV_MAX_VCPUS];
+    unsigned looks[HV_MAX_VCPUS];
     uint8_t sipi_vector;
     unsigned poweroffs, resets, exits;
     uint32_t exit_code;
     uint64_t tsc_offset;
+    uint64_t tsc_apart[HV_MAX_VCPUS]; /* of one vCPU, beyond that */
     /* The console's sink: takes at most `room` more bytes. */
     size_t room;
     size_t written;
     uint8_t output[RIG_CONSOLE_BYTES];
 };
+
+/* For tests of areas that the guest shares, set before the rig is made. */
+static struct hv_memory *rig_memory;
+static uint32_t rig_pv_features;
 
 static void rig_kick(void *context, unsigned vcpu)
 {
@@ -61,6 +67,18 @@ static hv_ns rig_tsc_moment(void *context, unsigned vcpu, uint64_t tsc)
 {
     (void)vcpu;
     return (hv_ns){tsc - ((struct rig *)context)->tsc_offset};
+}
+
+static uint64_t rig_tsc_offset(void *context, unsigned vcpu)
+{
+    const struct rig *rig = context;
+
+    return rig->tsc_offset + rig->tsc_apart[vcpu];
+}
+
+static void rig_look(void *context, unsigned vcpu)
+{
+    ((struct rig *)context)->looks[vcpu]++;
 }
 
 static void rig_poweroff(void *context)
@@ -105,6 +123,8 @@ static const struct hv_platform_ops rig_ops = {
     .sipi = rig_sipi,
     .nmi = rig_nmi,
     .tsc_moment = rig_tsc_moment,
+    .tsc_offset = rig_tsc_offset,
+    .look = rig_look,
     .poweroff = rig_poweroff,
     .reset = rig_reset,
     .debug_exit = rig_debug_exit,
@@ -120,6 +140,9 @@ static inline int rig_make(struct rig *rig, unsigned vcpus, hv_ns start)
         .vcpus = vcpus,
         .memory_bytes = 64 * HV_MIB,
         .testdev = true,
+        .pv_features = rig_pv_features,
+        .memory = rig_memory,
+        .tsc_khz = 1000000,
         .ops = &rig_ops,
         .ops_context = rig,
         .console = &rig->console,
@@ -248,67 +271,4 @@ static inline uint64_t rig_mmio_read(struct rig *rig, uint64_t address, unsigned
 static inline void rig_mmio_write(struct rig *rig, uint64_t address, unsigned bytes, uint64_t value)
 {
     rig_access_write(rig, HV_BUS_MMIO, 0, address, bytes, value);
-}
-
-/* Local APIC registers of a vCPU, in memory at the usual place. */
-
-static inline uint32_t rig_apic_read(struct rig *rig, unsigned vcpu, uint32_t offset)
-{
-    return (uint32_t)rig_access_read(rig, HV_BUS_MMIO, vcpu, HV_LAPIC_DEFAULT_BASE + offset, 4);
-}
-
-static inline void rig_apic_write(struct rig *rig, unsigned vcpu, uint32_t offset, uint32_t value)
-{
-    rig_access_write(rig, HV_BUS_MMIO, vcpu, HV_LAPIC_DEFAULT_BASE + offset, 4, value);
-}
-
-/** Enable a vCPU's local APIC by SVR, as every guest does first. */
-static inline void rig_apic_enable(struct rig *rig, unsigned vcpu)
-{
-    rig_apic_write(rig, vcpu, 0xf0, 0x1ff);
-}
-
-/** Write entry @pin of the I/O APIC. */
-static inline void rig_ioapic_write(struct rig *rig, unsigned pin, uint64_t entry)
-{
-    rig_mmio_write(rig, HV_IOAPIC_BASE, 4, 0x10 + pin * 2 + 1);
-    rig_mmio_write(rig, HV_IOAPIC_BASE + 0x10, 4, entry >> 32);
-    rig_mmio_write(rig, HV_IOAPIC_BASE, 4, 0x10 + pin * 2);
-    rig_mmio_write(rig, HV_IOAPIC_BASE + 0x10, 4, entry & UINT32_MAX);
-}
-
-static inline uint64_t rig_ioapic_read(struct rig *rig, unsigned pin)
-{
-    uint64_t high;
-
-    rig_mmio_write(rig, HV_IOAPIC_BASE, 4, 0x10 + pin * 2 + 1);
-    high = rig_mmio_read(rig, HV_IOAPIC_BASE + 0x10, 4);
-    rig_mmio_write(rig, HV_IOAPIC_BASE, 4, 0x10 + pin * 2);
-    return high << 32 | rig_mmio_read(rig, HV_IOAPIC_BASE + 0x10, 4);
-}
-
-/** The vector that a vCPU would take now; -1 for none. It goes in service. */
-static inline int rig_take(struct rig *rig, unsigned vcpu)
-{
-    if (!hv_platform_interrupt_pending(&rig->platform, vcpu)) {
-        return -1;
-    }
-    return hv_platform_interrupt_acknowledge(&rig->platform, vcpu);
-}
-
-static inline void rig_eoi(struct rig *rig, unsigned vcpu)
-{
-    rig_apic_write(rig, vcpu, 0xb0, 0);
-}
-
-/** Initialise the first or second 8259A (0, 1) as PCs do, for vectors 30h or 38h on, unmasked. */
-static inline void rig_pic_start(struct rig *rig, unsigned which, bool auto_eoi)
-{
-    uint16_t port = which ? 0xa0 : 0x20;
-
-    rig_outb(rig, port, 0x11);
-    rig_outb(rig, port + 1, (uint8_t)(0x30 + 8 * which));
-    rig_outb(rig, port + 1, which ? 0x02 : 0x04);
-    rig_outb(rig, port + 1, auto_eoi ? 0x03 : 0x01);
-    rig_outb(rig, port + 1, 0x00);
 }

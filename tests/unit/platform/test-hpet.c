@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "lib/tap.h"
-#include "unit/platform/rig.h"
+#include "unit/platform/rig-irq.h"
 
 #define CONFIG     0x10u
 #define STATUS     0x20u

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "lib/tap.h"
-#include "unit/platform/rig.h"
+#include "unit/platform/rig-irq.h"
 
 #define DATA   0x60
 #define STATUS 0x64

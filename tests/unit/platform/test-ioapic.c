@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "lib/tap.h"
-#include "unit/platform/rig.h"
+#include "unit/platform/rig-irq.h"
 
 #define PIN             20u /* of the I/O APIC alone */
 

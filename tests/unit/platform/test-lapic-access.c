@@ -6,7 +6,7 @@
 
 #include "cpu/state.h"
 #include "lib/tap.h"
-#include "unit/platform/rig.h"
+#include "unit/platform/rig-irq.h"
 
 static struct rig *start(void)
 {

@@ -3,7 +3,7 @@
 #include "platform/lapic.h"
 
 #include "lib/tap.h"
-#include "unit/platform/rig.h"
+#include "unit/platform/rig-irq.h"
 
 #define VECTOR   0xee
 #define PERIODIC 0x20000u

@@ -6,7 +6,7 @@
 
 #include "cpu/state.h"
 #include "lib/tap.h"
-#include "unit/platform/rig.h"
+#include "unit/platform/rig-irq.h"
 
 #define BASE_MSR 0x1b
 #define EN       UINT64_C(0x800)
@@ -374,6 +374,64 @@ static void test_msi(void)
     TAP_EQ(rig_take(rig, 2), 0x72);
 }
 
+/* By a list of ids: who has one of them now, and is switched on. */
+static void test_many(void)
+{
+    static const struct {
+        uint64_t low, high;
+        unsigned width;
+        uint32_t first;
+        unsigned reached; /* a bit for each vCPU */
+    } rows[] = {
+        {0xf, 0, 64, 0, 0xf},
+        {0x6, 0, 64, 0, 0x6},
+        {0x3, 0, 64, 2, 0xc},
+        {0, 0x3, 32, UINT32_MAX - 31, 0},
+        {1, 0, 64, 3, 0x8},
+        {UINT64_C(1) << 63, 0, 64, 0, 0},
+        {0, 1, 64, 0, 0},
+        {UINT64_C(0xf00000000), 0, 32, 0, 0}, /* no bits of 32 */
+        {0xf, 0, 64, 4, 0},
+        {UINT64_MAX, UINT64_MAX, 64, UINT32_MAX - 3, 0},
+        {UINT64_MAX, UINT64_MAX, 64, 0, 0xf},
+    };
+
+    for (size_t i = 0; i < HV_ARRAY_LEN(rows); i++) {
+        struct rig *rig = start();
+        struct hv_lapics *lapics = &rig->platform.lapics;
+        const uint64_t ids[2] = {rows[i].low, rows[i].high};
+        int count = __builtin_popcount(rows[i].reached);
+
+        TAP_EQ(hv_lapics_send_many(lapics, ids, rows[i].width, rows[i].first, 0x51), count);
+        for (unsigned vcpu = 0; vcpu < RIG_VCPUS; vcpu++) {
+            TAP_EQ(rig_take(rig, vcpu), rows[i].reached & 1u << vcpu ? 0x51 : -1);
+        }
+        /* Modes but fixed go their way; what names its destination otherwise is refused. */
+        TAP_EQ(hv_lapics_send_many(lapics, ids, rows[i].width, rows[i].first, 0x400), count);
+        TAP_EQ(rig->nmis[3], rows[i].reached >> 3);
+        TAP_EQ(hv_lapics_send_many(lapics, ids, 64, 0, 0x851), (uint64_t)-EINVAL);
+        TAP_EQ(hv_lapics_send_many(lapics, ids, 64, 0, 0x40051), (uint64_t)-EINVAL);
+        TAP_EQ(hv_lapics_send_many(lapics, ids, 64, 0, 0x80051), (uint64_t)-EINVAL);
+    }
+}
+
+static void test_find(void)
+{
+    struct rig *rig = start();
+    struct hv_lapics *lapics = &rig->platform.lapics;
+
+    TAP_EQ(hv_lapics_find(lapics, 3), 3);
+    TAP_EQ(hv_lapics_find(lapics, 4), (uint64_t)-ENOENT);
+    TAP_EQ(hv_lapics_find(lapics, UINT32_MAX), (uint64_t)-ENOENT);
+    rig_apic_write(rig, 3, 0x20, 9u << 24); /* xAPIC ids are software's to choose */
+    TAP_EQ(hv_lapics_find(lapics, 9), 3);
+    TAP_EQ(hv_lapics_find(lapics, 3), (uint64_t)-ENOENT);
+    TAP_EQ(wrmsr(rig, 3, BASE_MSR, DEFAULT | EN | EXTD), 0);
+    TAP_EQ(hv_lapics_find(lapics, 3), 3);
+    TAP_EQ(wrmsr(rig, 3, BASE_MSR, DEFAULT), 0);
+    TAP_EQ(hv_lapics_find(lapics, 3), (uint64_t)-ENOENT);
+}
+
 int main(int argc, char **argv)
 {
     static const struct tap_case cases[] = {
@@ -391,6 +449,8 @@ int main(int argc, char **argv)
         {"platform.lapic.local-sources", test_local_sources},
         {"platform.lapic.lint0", test_lint0},
         {"platform.lapic.msi", test_msi},
+        {"platform.lapic.many", test_many},
+        {"platform.lapic.find", test_find},
     };
 
     return tap_run(argc, argv, cases, HV_ARRAY_LEN(cases));

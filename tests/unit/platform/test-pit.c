@@ -6,7 +6,7 @@
 
 #include "lib/tap.h"
 #include "platform/tick.h"
-#include "unit/platform/rig.h"
+#include "unit/platform/rig-irq.h"
 
 #define CONTROL  0x43
 #define CHANNEL0 0x40

@@ -7,7 +7,7 @@
 
 #include "base/alloc.h"
 #include "lib/tap.h"
-#include "unit/platform/rig.h"
+#include "unit/platform/rig-irq.h"
 
 static void test_failed_init(void)
 {

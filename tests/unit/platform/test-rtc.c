@@ -8,7 +8,7 @@
 
 #include "lib/tap.h"
 #include "platform/rtc-calendar.h"
-#include "unit/platform/rig.h"
+#include "unit/platform/rig-irq.h"
 
 static uint8_t in(struct rig *rig, uint8_t index)
 {
