@@ -87,6 +87,7 @@ static int make_vcpus(struct hv_domain *domain, const struct hv_domain_config *c
     int rc = 0;
 
     hv_cpu_policy_init(&domain->policy, config->vcpus, TSC_KHZ, false);
+    hv_cpu_policy_show_pv(&domain->policy, config->pv_hidden);
     domain->vcpu = hv_alloc_aligned(HV_CACHE_LINE, config->vcpus * sizeof(*domain->vcpu));
     if (!domain->vcpu) {
         return -ENOMEM;
@@ -140,6 +141,9 @@ static int make_platform(struct hv_domain *domain, const struct hv_domain_config
         .vcpus = config->vcpus,
         .memory_bytes = config->memory_bytes,
         .testdev = config->flags & HV_DOMAIN_TESTDEV,
+        .pv_features = domain->policy.pv_features,
+        .memory = &domain->memory,
+        .tsc_khz = domain->policy.tsc_khz,
         .ops = &hv_domain_platform_ops,
         .ops_context = domain,
         .console = config->console,
@@ -193,6 +197,10 @@ static int check_config(const struct hv_core *core, const struct hv_domain_confi
     }
     if (config->vcpus == 0 || config->vcpus > HV_MAX_VCPUS) {
         explain(why, why_size, "a machine has 1 to 64 virtual CPUs");
+        return -EINVAL;
+    }
+    if (config->pv_hidden & ~(unsigned)HV_PV_PART_ALL) {
+        explain(why, why_size, "no such part of the paravirtual interface can be hidden");
         return -EINVAL;
     }
     if (config->memory_bytes < HV_EXTENT_SIZE || config->memory_bytes % HV_MIB) {

@@ -2,8 +2,8 @@
 /*
  * The run loop of one vCPU: what happens between two stays in the guest.
  *
- *     requests served -> may it run? -> INIT, SIPI, NMI -> timers of this worker -> anything to do?
- *        -> engine until an exit -> exit handled -> again, until the slice is over
+ *     requests served, areas settled -> may it run? -> INIT, SIPI, NMI -> timers of this worker
+ *        -> anything to do? -> engine until an exit -> exit handled -> again, until the slice is over
  *
  * Context: a worker's thread. Nothing here holds a lock across the engine.
  */
@@ -100,7 +100,7 @@ static bool nobody_hears(struct hv_domain *domain, uint64_t halted)
         return false;
     }
     for (unsigned i = 0; i < domain->vcpus; i++) {
-        if (hv_load_seq(&domain->vcpu[i].startup)) {
+        if (hv_load_seq(&domain->vcpu[i].startup) || hv_pv_kicked(&domain->platform.pv, i)) {
             return false;
         }
     }
@@ -121,6 +121,23 @@ static bool say_halted(struct hv_vcpu *vcpu)
     return nobody_hears(domain, hv_or_seq(&domain->halted, bit) | bit);
 }
 
+/* A kick ends a HLT, whatever IF says; one that waits for a SIPI does not hear it. */
+static bool take_kick(struct hv_vcpu *vcpu)
+{
+    struct hv_pv *pv = &vcpu->domain->platform.pv;
+
+    if (HV_LIKELY(!hv_pv_kicked(pv, vcpu->index))) {
+        return false;
+    }
+    /* In this order: pairs with nobody_hears(). */
+    hv_and_seq(&vcpu->domain->halted, ~((uint64_t)1 << vcpu->index));
+    if (!hv_pv_take_kick(pv, vcpu->index) || vcpu->cpu.activity != HV_ACTIVITY_HALTED) {
+        return false;
+    }
+    vcpu->cpu.activity = HV_ACTIVITY_RUNNING;
+    return true;
+}
+
 /*
  * True when the vCPU has nothing to do until somebody kicks it. When all of a domain's vCPUs wait
  * where nothing can reach them, nobody ever will, and the domain ends.
@@ -129,7 +146,7 @@ static bool idle(struct hv_vcpu *vcpu)
 {
     bool deaf;
 
-    if (vcpu->cpu.activity == HV_ACTIVITY_RUNNING ||
+    if (vcpu->cpu.activity == HV_ACTIVITY_RUNNING || take_kick(vcpu) ||
         (vcpu->cpu.activity == HV_ACTIVITY_HALTED && hv_event_deliverable(&vcpu->cpu))) {
         return false;
     }
@@ -141,7 +158,8 @@ static bool idle(struct hv_vcpu *vcpu)
     return true;
 }
 
-static void handle_exit(struct hv_vcpu *vcpu, struct hv_worker *worker, const struct hv_exit *exit)
+/* True when the slice may go on. */
+static bool handle_exit(struct hv_vcpu *vcpu, struct hv_worker *worker, const struct hv_exit *exit)
 {
     struct hv_domain *domain = vcpu->domain;
 
@@ -152,15 +170,14 @@ static void handle_exit(struct hv_vcpu *vcpu, struct hv_worker *worker, const st
     case HV_EXIT_IO:
         break;
     case HV_EXIT_PAUSE_LOOP:
+        /* Who spins waits for a vCPU that may want this worker, whether or not it was found. */
         (void)hv_sched_on_spin(worker, &vcpu->entity);
-        break;
+        return false;
     case HV_EXIT_HLT:
         hv_count(&vcpu->halts, 1);
         break;
     case HV_EXIT_HYPERCALL:
-        /* Nothing is advertised yet, so nothing is there: KVM's -ENOSYS. */
-        vcpu->cpu.slot[HV_REG_RAX] = (uint64_t)-38;
-        break;
+        return hv_vcpu_hypercall(vcpu, worker);
     case HV_EXIT_SHUTDOWN:
         hv_domain_end(domain, HV_DOMAIN_END_TRIPLE_FAULT, 0, vcpu->index, "triple fault");
         break;
@@ -173,6 +190,21 @@ static void handle_exit(struct hv_vcpu *vcpu, struct hv_worker *worker, const st
         hv_domain_end(domain, HV_DOMAIN_END_CRASH, (uint32_t)-exit->error, vcpu->index,
                       exit->reason ? exit->reason : "the engine cannot go on");
         break;
+    }
+    return true;
+}
+
+static uint64_t ready_ns(const struct hv_vcpu *vcpu)
+{
+    return hv_load_relaxed(&vcpu->entity.counters.ready_ns);
+}
+
+/* What the guest's last instruction, or another vCPU, wants done before its next one. */
+static void settle(struct hv_vcpu *vcpu)
+{
+    if (hv_pv_settle(&vcpu->domain->platform.pv, vcpu->index, ready_ns(vcpu)) < 0) {
+        hv_domain_end(vcpu->domain, HV_DOMAIN_END_NO_MEMORY, 0, vcpu->index,
+                      "the host has no memory for a page of the guest");
     }
 }
 
@@ -191,6 +223,7 @@ static bool run_once(struct hv_vcpu *vcpu, struct hv_worker *worker, hv_ns slice
         domain->ops->serve(vcpu->engine, requests & SERVED_BY_ENGINE);
     }
     hv_doorbell_acknowledge(&vcpu->bell);
+    settle(vcpu);
     *verdict_out = HV_SCHED_BLOCK;
     if (!may_run(domain)) {
         return false;
@@ -211,9 +244,17 @@ static bool run_once(struct hv_vcpu *vcpu, struct hv_worker *worker, hv_ns slice
     hv_engine_run(domain->ops, vcpu->engine, deadline, budget, &exit);
     hv_qsbr_online(reader);
     hv_worker_clear_deadline(worker);
-    handle_exit(vcpu, worker, &exit);
-    /* Who spins waits for a vCPU that may want this worker, whether or not it was found. */
-    return exit.kind != HV_EXIT_PAUSE_LOOP;
+    return handle_exit(vcpu, worker, &exit);
+}
+
+/* It has a pCPU. */
+static void arrive(struct hv_vcpu *vcpu)
+{
+    struct hv_domain *domain = vcpu->domain;
+
+    if (hv_pv_enter(&domain->platform.pv, vcpu->index, ready_ns(vcpu))) {
+        domain->ops->serve(vcpu->engine, HV_REQUEST_FLUSH);
+    }
 }
 
 enum hv_sched_verdict hv_vcpu_run(void *context, struct hv_worker *worker, hv_ns slice_end)
@@ -223,7 +264,11 @@ enum hv_sched_verdict hv_vcpu_run(void *context, struct hv_worker *worker, hv_ns
 
     hv_lock_set_waiter(&vcpu->domain->locks, vcpu->index);
     if (enter_domain(vcpu->domain)) {
+        arrive(vcpu);
         while (run_once(vcpu, worker, slice_end, &verdict)) {
+        }
+        if (verdict == HV_SCHED_YIELD) {
+            hv_pv_leave(&vcpu->domain->platform.pv, vcpu->index);
         }
     }
     hv_sched_note_mode(&vcpu->entity, vcpu->cpu.cpl == 0);

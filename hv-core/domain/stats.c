@@ -100,6 +100,36 @@ static void add_vcpus(struct hv_stat_list *list, const struct hv_domain *domain)
     hv_stat_add(list, pause_loops, "sched.pause_loops");
 }
 
+static void add_pv(struct hv_stat_list *list, const struct hv_domain *domain)
+{
+    static const char *const kinds[HV_HYPERCALL_KINDS] = {
+        [HV_HYPERCALL_KICK_CPU] = "kick_cpu",       [HV_HYPERCALL_SEND_IPI] = "send_ipi",
+        [HV_HYPERCALL_SCHED_YIELD] = "sched_yield", [HV_HYPERCALL_POLL_IRQ] = "poll_irq",
+        [HV_HYPERCALL_REFUSED] = "refused",
+    };
+    uint64_t calls[HV_HYPERCALL_KINDS] = {0};
+    uint64_t kicks = 0, flushes = 0, refused = 0, eois = 0;
+
+    for (unsigned i = 0; i < domain->vcpus; i++) {
+        const struct hv_pv_counters *counters = &domain->platform.pv.vcpu[i].counters;
+
+        for (unsigned kind = 0; kind < HV_HYPERCALL_KINDS; kind++) {
+            calls[kind] += hv_load_relaxed(&domain->vcpu[i].hypercalls[kind]);
+        }
+        kicks += hv_load_relaxed(&counters->kicks);
+        flushes += hv_load_relaxed(&counters->flushes);
+        refused += hv_load_relaxed(&counters->areas_refused);
+        eois += hv_load_relaxed(&domain->platform.lapics.lapic[i].counters.memory_eois);
+    }
+    for (unsigned kind = 0; kind < HV_HYPERCALL_KINDS; kind++) {
+        hv_stat_add(list, calls[kind], "pv.hypercalls.%s", kinds[kind]);
+    }
+    hv_stat_add(list, kicks, "pv.kicked_halts");
+    hv_stat_add(list, flushes, "pv.late_flushes");
+    hv_stat_add(list, eois, "pv.memory_eois");
+    hv_stat_add(list, refused, "pv.areas_refused");
+}
+
 static void add_engine(struct hv_stat_list *list, const struct hv_domain *domain)
 {
     static const char *const exits[HV_EXIT_KINDS] = {
@@ -253,6 +283,7 @@ size_t hv_domain_get_stats(struct hv_domain *domain, struct hv_stat *stats, size
     if (hv_domain_enter(domain) == 0) {
         add_vcpus(&list, domain);
         add_sched(&list, domain);
+        add_pv(&list, domain);
         add_engine(&list, domain);
         add_memory(&list, domain);
         add_timers(&list, domain);

@@ -24,6 +24,16 @@ enum hv_vcpu_startup {
     HV_VCPU_STARTUP_NMIS = HV_VCPU_STARTUP_NMI | HV_VCPU_STARTUP_NMI_AGAIN,
 };
 
+/* Hypercalls that are counted by themselves; the names are in docs/stats.md. */
+enum hv_hypercall_kind {
+    HV_HYPERCALL_KICK_CPU,
+    HV_HYPERCALL_SEND_IPI,
+    HV_HYPERCALL_SCHED_YIELD,
+    HV_HYPERCALL_POLL_IRQ,
+    HV_HYPERCALL_REFUSED, /* not there, or not for this caller */
+    HV_HYPERCALL_KINDS,
+};
+
 struct hv_vcpu {
     struct hv_cpu cpu;
     struct hv_doorbell bell;
@@ -39,6 +49,7 @@ struct hv_vcpu {
     /* Counters: of the running worker, and of whoever kicks. */
     _Atomic uint64_t halts;
     _Atomic uint64_t kicks;
+    _Atomic uint64_t hypercalls[HV_HYPERCALL_KINDS];
 };
 
 /**
@@ -53,6 +64,13 @@ void hv_vcpu_kick(struct hv_vcpu *vcpu);
 
 /** Post startup bits and kick. A SIPI while INIT is pending stands behind it. */
 void hv_vcpu_post_startup(struct hv_vcpu *vcpu, uint32_t bits);
+
+/**
+ * It has left the engine by a hypercall: do that, result in RAX. On its thread, OUTSIDE.
+ *
+ * Returns false when its slice is over by that.
+ */
+bool hv_vcpu_hypercall(struct hv_vcpu *vcpu, struct hv_worker *worker);
 
 /** The body of the run loop: run until the slice ends or there is nothing to do. */
 enum hv_sched_verdict hv_vcpu_run(void *context, struct hv_worker *worker, hv_ns slice_end);

@@ -199,6 +199,21 @@ static hv_ns tsc_moment(void *context, unsigned vcpu, uint64_t tsc)
     return (hv_ns){moment > 0 ? (uint64_t)moment : 0};
 }
 
+static uint64_t tsc_offset(void *context, unsigned vcpu)
+{
+    struct hv_domain *domain = context;
+
+    return (uint64_t)domain->vcpu[vcpu].cpu.msr.tsc_offset;
+}
+
+/* Not EVENT, which an engine serves without leaving. One that sleeps settles when it wakes. */
+static void look(void *context, unsigned vcpu)
+{
+    struct hv_domain *domain = context;
+
+    hv_doorbell_ring(&domain->vcpu[vcpu].bell, HV_REQUEST_STOP);
+}
+
 static void power_off(void *context)
 {
     hv_domain_end(context, HV_DOMAIN_END_POWEROFF, 0, 0, "power off");
@@ -221,6 +236,8 @@ const struct hv_platform_ops hv_domain_platform_ops = {
     .sipi = post_sipi,
     .nmi = post_nmi,
     .tsc_moment = tsc_moment,
+    .tsc_offset = tsc_offset,
+    .look = look,
     .poweroff = power_off,
     .reset = reset,
     .debug_exit = debug_exit,

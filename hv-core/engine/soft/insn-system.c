@@ -268,7 +268,7 @@ int soft_insn_vmcall(struct hv_engine_vcpu *vcpu, const struct soft_call *call, 
 
     (void)gva;
     if (cpu->cpl > 0) {
-        soft_set8(cpu, HV_REG_RAX * 8u, (uint64_t)-1);
+        soft_set8(cpu, HV_REG_RAX * 8u, hv_cpu_code64(cpu) ? UINT64_MAX : UINT32_MAX);
         return SOFT_RESULT_NEXT;
     }
     cpu->rip = soft_next_rip(vcpu, call);

@@ -11,15 +11,24 @@
 
 #define WAIT_NS (10 * HV_NS_PER_S)
 
-static size_t take_console(void *context, const uint8_t *data, size_t bytes)
+static size_t keep_console(struct machine *machine, const uint8_t *data, size_t bytes)
 {
-    struct machine *machine = context;
     size_t room = sizeof(machine->console) - machine->console_bytes;
     size_t taken = bytes < room ? bytes : room;
 
     memcpy(machine->console + machine->console_bytes, data, taken);
     machine->console_bytes += taken;
     return bytes;
+}
+
+static size_t take_console(void *context, const uint8_t *data, size_t bytes)
+{
+    struct machine *machine = context;
+
+    if (machine->heard) {
+        machine->heard();
+    }
+    return keep_console(machine, data, bytes);
 }
 
 static const struct hv_console_ops console_ops = {.write = take_console};
@@ -32,7 +41,8 @@ static bool good(int rc, const char *what)
     return rc == 0;
 }
 
-static bool make(struct machine *machine, unsigned vcpus, unsigned workers, unsigned flags)
+static bool make(struct machine *machine, unsigned vcpus, unsigned workers, unsigned flags,
+                 unsigned pv_hidden)
 {
     const struct hv_core_config core = {.workers = workers, .memory_bytes = 2 * MACHINE_BYTES};
     const struct hv_domain_config domain = {
@@ -41,6 +51,7 @@ static bool make(struct machine *machine, unsigned vcpus, unsigned workers, unsi
         .memory_bytes = MACHINE_BYTES,
         .vcpus = vcpus,
         .flags = HV_DOMAIN_TESTDEV | flags,
+        .pv_hidden = pv_hidden,
         .console = &console_ops,
         .console_context = machine,
     };
@@ -56,14 +67,24 @@ bool machine_make(struct machine *machine, unsigned vcpus)
     return machine_make_with(machine, vcpus, 0);
 }
 
+static unsigned workers(void)
+{
+    return sysconf(_SC_NPROCESSORS_ONLN) > 1 ? 2 : 1;
+}
+
 bool machine_make_with(struct machine *machine, unsigned vcpus, unsigned flags)
 {
-    return make(machine, vcpus, sysconf(_SC_NPROCESSORS_ONLN) > 1 ? 2 : 1, flags);
+    return make(machine, vcpus, workers(), flags, 0);
+}
+
+bool machine_make_hiding(struct machine *machine, unsigned vcpus, unsigned pv_hidden)
+{
+    return make(machine, vcpus, workers(), 0, pv_hidden);
 }
 
 bool machine_make_on_one(struct machine *machine, unsigned vcpus)
 {
-    return make(machine, vcpus, 1, 0);
+    return make(machine, vcpus, 1, 0, 0);
 }
 
 void machine_unmake(struct machine *machine)

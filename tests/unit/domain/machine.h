@@ -16,12 +16,15 @@ struct machine {
     struct hv_domain *domain;
     uint8_t console[256]; /* what came out of the serial port, guarded by being read afterwards */
     size_t console_bytes;
+    void (*heard)(void); /* NULL, or called with each write: on the thread of the vCPU that sends */
 };
 
 /** A core of two workers, or as many as the host has CPUs, with a paused domain of @vcpus. */
 bool machine_make(struct machine *machine, unsigned vcpus);
 /** The same, with more of enum hv_domain_flag. */
 bool machine_make_with(struct machine *machine, unsigned vcpus, unsigned flags);
+/** The same, without those parts of the paravirtual interface (enum hv_pv_part). */
+bool machine_make_hiding(struct machine *machine, unsigned vcpus, unsigned pv_hidden);
 /** The same, all on one worker. */
 bool machine_make_on_one(struct machine *machine, unsigned vcpus);
 void machine_unmake(struct machine *machine);
