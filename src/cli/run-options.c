@@ -20,7 +20,7 @@
 /* What stands on the command line, before it is checked. */
 typedef struct {
     char *kernel, *initrd, *append, *memory, *vcpus, *workers, *engine, *serial, *timeout,
-        *on_reboot, *stats, *lock_sampling, *debug, *policy, *boost;
+        *on_reboot, *stats, *lock_sampling, *debug, *policy, *boost, *pv;
     gboolean testdev;
 } Given;
 
@@ -41,6 +41,7 @@ static void given_clear(Given *given)
     g_free(given->debug);
     g_free(given->policy);
     g_free(given->boost);
+    g_free(given->pv);
 }
 
 static gboolean refuse(GError **error, const char *format, ...) G_GNUC_PRINTF(2, 3);
@@ -274,6 +275,41 @@ static gboolean take_debug(LodgeRunOptions *options, const char *text, GError **
     return TRUE;
 }
 
+/* What is named is shown, and nothing else. */
+static gboolean take_pv(LodgeRunOptions *options, const char *text, GError **error)
+{
+    static const struct {
+        const char *name;
+        guint parts;
+    } known[] = {
+        {"on", HV_PV_PART_ALL},      {"off", 0},
+        {"clock", HV_PV_PART_CLOCK}, {"steal", HV_PV_PART_STEAL},
+        {"eoi", HV_PV_PART_EOI},     {"unhalt", HV_PV_PART_UNHALT},
+        {"flush", HV_PV_PART_FLUSH}, {"ipi", HV_PV_PART_IPI},
+        {"yield", HV_PV_PART_YIELD},
+    };
+    g_auto(GStrv) names = g_strsplit(text ? text : "on", ",", -1);
+    guint shown = 0;
+
+    for (guint i = 0; i == 0 || names[i]; i++) {
+        guint at = 0;
+
+        while (at < G_N_ELEMENTS(known) && g_strcmp0(names[i], known[at].name) != 0) {
+            at++;
+        }
+        if (at == G_N_ELEMENTS(known)) {
+            return refuse(
+                error,
+                _("--pv %s: expected on, off, or parts with commas between: clock, steal, "
+                  "eoi, unhalt, flush, ipi, yield"),
+                text);
+        }
+        shown |= known[at].parts;
+    }
+    options->pv_hidden = HV_PV_PART_ALL & ~shown;
+    return TRUE;
+}
+
 static gboolean check(LodgeRunOptions *options, Given *given, GError **error)
 {
     if (!given->kernel) {
@@ -291,7 +327,7 @@ static gboolean check(LodgeRunOptions *options, Given *given, GError **error)
            take_on_reboot(options, given->on_reboot, error) &&
            take_stats(options, given->stats, error) &&
            take_lock_sampling(options, given->lock_sampling, error) &&
-           take_debug(options, given->debug, error);
+           take_debug(options, given->debug, error) && take_pv(options, given->pv, error);
 }
 
 static GOptionContext *make_context(Given *given)
@@ -330,6 +366,9 @@ static GOptionContext *make_context(Given *given)
          N_("json|locks|locks-json[:FILE]")},
         {"lock-sampling", 0, 0, G_OPTION_ARG_FILENAME, &given->lock_sampling,
          N_("time one taking in N of the locks of a class (default 64)"), N_("CLASS=N[,CLASS=N]")},
+        {"pv", 0, 0, G_OPTION_ARG_FILENAME, &given->pv,
+         N_("what the guest sees of KVM's paravirtual interface (default on)"),
+         N_("on|off|PART[,PART]")},
         {"debug", 0, 0, G_OPTION_ARG_FILENAME, &given->debug,
          N_("debugging: force-io-exit, trace-blocks, or both"), N_("WHAT[,WHAT]")},
         {NULL},

@@ -35,6 +35,7 @@ typedef struct {
     gboolean host_policy; /* a thread for each vCPU */
     gboolean boost;       /* directed yields do something */
     guint debug_flags;    /* of enum hv_domain_flag */
+    guint pv_hidden;      /* of enum hv_pv_part */
     LodgeStats stats;
     char *stats_path;      /* NULL: stderr */
     GArray *lock_sampling; /* of LodgeLockSampling; NULL: as it is */

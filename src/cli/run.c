@@ -218,6 +218,7 @@ static gboolean create_machine(Run *run, GError **error)
         .memory_bytes = options->memory_bytes,
         .vcpus = options->vcpus,
         .flags = (options->testdev ? HV_DOMAIN_TESTDEV : 0u) | options->debug_flags,
+        .pv_hidden = options->pv_hidden,
         .console = run->console ? &lodge_console_ops : NULL,
         .console_context = run->console,
     };
