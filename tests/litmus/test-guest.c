@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * Litmus tests by the processors of a guest: two or four of them on two workers, a machine a test
- * (guest/). The guest says whether an outcome that is forbidden was seen, or a count lost; how often an
+ * Litmus tests by the processors of a guest: two, four or sixteen of them on two workers, a machine a
+ * test (guest/). The guest says whether an outcome that is forbidden was seen, or a count lost; how often an
  * allowed one was seen, and how often the processors met, is told and not judged.
  */
 #include "litmus/guest/request.h"
@@ -28,38 +28,46 @@
 static const struct {
     const char *name;
     unsigned cpus; /* at least */
+    bool many;     /* by 16 as well, which is far more than workers */
 } tests[] = {
-    {"sb", 2},
-    {"sb-mfence", 2},
-    {"sb-half", 2},
-    {"sb-xchg", 2},
-    {"sb-locked", 2},
-    {"sb-cpuid", 2},
-    {"mp", 2},
-    {"mp-string", 2},
-    {"mp-movnti", 2},
-    {"lb", 2},
-    {"2+2w", 2},
-    {"s", 2},
-    {"r-mfence", 2},
-    {"corr", 2},
-    {"coww", 2},
-    {"tear", 2},
-    {"wrc", 3},
-    {"iriw", 4},
-    {"counts", 2},
-    {"split", 2},
-    {"split-whole", 2},
-    {"lock-xchg", 2},
-    {"lock-bts", 2},
-    {"lock-ticket", 2},
-    {"wakes", 2},
-    {"lock-peterson", 2},
-    {"shootdown", 2},
-    {"patch-stopped", 2},
-    {"starts", 2},
-    {"patch-poked", 2},
-    {"patch-handshake", 2},
+    {"sb", 2, false},
+    {"sb-mfence", 2, false},
+    {"sb-half", 2, false},
+    {"sb-xchg", 2, false},
+    {"sb-locked", 2, false},
+    {"sb-cpuid", 2, false},
+    {"mp", 2, false},
+    {"mp-string", 2, false},
+    {"mp-movnti", 2, false},
+    {"lb", 2, false},
+    {"2+2w", 2, false},
+    {"s", 2, false},
+    {"r-mfence", 2, false},
+    {"corr", 2, false},
+    {"coww", 2, false},
+    {"tear", 2, false},
+    {"wrc", 3, false},
+    {"iriw", 4, false},
+    {"counts", 2, false},
+    {"split", 2, false},
+    {"split-whole", 2, false},
+    {"lock-xchg", 2, false},
+    {"lock-bts", 2, false},
+    {"lock-ticket", 2, false},
+    {"wakes", 2, false},
+    {"lock-peterson", 2, false},
+    {"shootdown", 2, false},
+    {"patch-stopped", 2, false},
+    {"starts", 2, false},
+    {"patch-poked", 2, false},
+    {"patch-handshake", 2, false},
+    {"pv-calls", 2, false},
+    {"pv-kick", 2, true},
+    {"pv-qspin", 2, true},
+    {"pv-ipi", 2, true},
+    {"pv-eoi", 2, false},
+    {"pv-clock", 2, false},
+    {"pv-steal", 2, true},
 };
 
 static struct {
@@ -157,10 +165,12 @@ static void run_guest(struct request *request)
 /* "guest.CPUS.NAME" */
 static void test_named(void)
 {
-    const char *text = tap_name() + strlen(PREFIX);
-    struct request request = {.cpus = (uint32_t)(text[0] - '0')};
+    char *name;
+    struct request request = {
+        .cpus = (uint32_t)strtoul(tap_name() + strlen(PREFIX), &name, 10),
+    };
 
-    snprintf(request.name, sizeof(request.name), "%s", text + 2);
+    snprintf(request.name, sizeof(request.name), "%s", name + 1);
     run_guest(&request);
 }
 
@@ -188,14 +198,16 @@ static void test_budget(void)
 
 int main(int argc, char **argv)
 {
-    static char names[2 * HV_ARRAY_LEN(tests)][32];
-    struct tap_case cases[2 * HV_ARRAY_LEN(tests) + 2];
+    static const unsigned sizes[] = {2, 4, 16};
+    static char names[HV_ARRAY_LEN(sizes) * HV_ARRAY_LEN(tests)][32];
+    struct tap_case cases[HV_ARRAY_LEN(names) + 2];
     size_t count = 0;
 
-    for (unsigned cpus = 2; cpus <= 4; cpus += 2) {
+    for (size_t size = 0; size < HV_ARRAY_LEN(sizes); size++) {
         for (size_t i = 0; i < HV_ARRAY_LEN(tests); i++) {
-            if (tests[i].cpus <= cpus) {
-                snprintf(names[count], sizeof(names[0]), PREFIX "%u.%s", cpus, tests[i].name);
+            if (tests[i].cpus <= sizes[size] && (sizes[size] <= 4 || tests[i].many)) {
+                snprintf(names[count], sizeof(names[0]), PREFIX "%u.%s", sizes[size],
+                         tests[i].name);
                 cases[count] = (struct tap_case){names[count], test_named};
                 count++;
             }

@@ -6,7 +6,7 @@
 #define DATA        0x10
 #define CODE64      0x18
 
-#define CPUS_MOST   4
+#define CPUS_MOST   16
 #define STACK_BYTES 8192
 
 #define REQUEST     0x7000 /* struct request: what the runner wants */

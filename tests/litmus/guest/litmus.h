@@ -14,3 +14,5 @@ void run_shape(const char *name);
 extern const struct litmus atomics_tests[];
 /* systems.c: interrupts between CPUs, translations, code, and processors started again. */
 extern const struct litmus systems_tests[];
+/* paravirt.c: what KVM's interface promises, with HLT and kicks, interrupts and areas. */
+extern const struct litmus paravirt_tests[];

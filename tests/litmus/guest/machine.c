@@ -25,7 +25,7 @@ void (*volatile start_role)(uint32_t cpu);
 extern const uint8_t trampoline[], trampoline_end[];
 
 static struct gate gates[256] __attribute__((aligned(16)));
-static uint32_t random_state[CPUS_MOST] = {0x12345, 0x6789a, 0xbcdef, 0x13579};
+static uint32_t random_state[CPUS_MOST];
 
 /* The job that CPUs other than 0 wait for: its number, then how many have done it. */
 static void (*volatile job)(uint32_t cpu);
@@ -288,6 +288,9 @@ void machine_main(void)
     for (uint32_t vector = 0; vector < 256; vector++) {
         machine_handle((uint8_t)vector, unexpected);
     }
+    for (uint32_t cpu = 0; cpu < CPUS_MOST; cpu++) {
+        random_state[cpu] = 0x12345 + cpu * 0x9e3779b9;
+    }
     machine_handle(VECTOR_NAP, handle_nap);
     prepare_cpu();
     memcpy((void *)TRAMPOLINE, trampoline, (size_t)(trampoline_end - trampoline));
@@ -299,5 +302,6 @@ void machine_main(void)
     run_shape(request->name);
     run_named(atomics_tests, request->name);
     run_named(systems_tests, request->name);
+    run_named(paravirt_tests, request->name);
     report(false, "no such test");
 }
