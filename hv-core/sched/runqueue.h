@@ -127,9 +127,9 @@ void hv_runqueue_put_back(struct hv_runqueue *queue, struct hv_sched_entity *ent
 /** The slice's end as it stands now. */
 static inline hv_ns hv_runqueue_slice_end(const struct hv_runqueue *queue, hv_ns slice_end)
 {
-    uint64_t preempt_at = hv_load_seq(&queue->preempt_at);
+    hv_ns preempt_at = {hv_load_seq(&queue->preempt_at)};
 
-    return preempt_at < slice_end.v ? (hv_ns){preempt_at} : slice_end;
+    return hv_ns_before(preempt_at, slice_end) ? preempt_at : slice_end;
 }
 
 /** Let those wait again whose groups have a new budget. */

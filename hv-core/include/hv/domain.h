@@ -27,7 +27,7 @@ struct hv_core_config {
     uint64_t stat_period_ns; /* how often statistics go to shared pages (hv/stat-pages.h), at least
                                 10 ms; 0: there are none */
     enum hv_sched_policy policy;
-    bool no_boost; /* directed yields, and what they are counted as, do nothing: for comparison */
+    bool no_boost; /* directed yields are counted and do nothing: for comparison */
 };
 
 /**
