@@ -14,19 +14,11 @@
 #define NODES_MAX 1024u
 
 /* The text of a file below @root, or NULL. */
-static char *read_text(const char *root, const char *format, ...) G_GNUC_PRINTF(2, 3);
-
-static char *read_text(const char *root, const char *format, ...)
+static char *read_text(const char *root, const char *name)
 {
-    g_autofree char *name = NULL;
-    g_autofree char *path = NULL;
+    g_autofree char *path = g_strconcat(root, name, NULL);
     char *text = NULL;
-    va_list args;
 
-    va_start(args, format);
-    name = g_strdup_vprintf(format, args);
-    va_end(args);
-    path = g_strconcat(root, name, NULL);
     g_file_get_contents(path, &text, NULL, NULL);
     return text ? g_strstrip(text) : NULL;
 }
@@ -112,16 +104,21 @@ static void list_cpus(LodgeHostInfo *info, const char *root)
     }
 }
 
+static gboolean read_cpu_number(const char *root, guint cpu, const char *file, guint *number_out)
+{
+    g_autofree char *name = g_strdup_printf("/sys/devices/system/cpu/cpu%u/topology/%s", cpu, file);
+    g_autofree char *text = read_text(root, name);
+
+    return take_number(text, number_out);
+}
+
 static gboolean read_topology(LodgeHostInfo *info, const char *root)
 {
     for (guint i = 0; i < info->cpus->len; i++) {
         LodgeHostCpu *cpu = &g_array_index(info->cpus, LodgeHostCpu, i);
-        g_autofree char *socket =
-            read_text(root, "/sys/devices/system/cpu/cpu%u/topology/physical_package_id", cpu->id);
-        g_autofree char *core =
-            read_text(root, "/sys/devices/system/cpu/cpu%u/topology/core_id", cpu->id);
 
-        if (!take_number(socket, &cpu->socket) || !take_number(core, &cpu->core)) {
+        if (!read_cpu_number(root, cpu->id, "physical_package_id", &cpu->socket) ||
+            !read_cpu_number(root, cpu->id, "core_id", &cpu->core)) {
             return FALSE;
         }
     }
@@ -138,8 +135,8 @@ static void read_nodes(LodgeHostInfo *info, const char *root)
         return;
     }
     for (guint node = 0; node < NODES_MAX; node++) {
-        g_autofree char *list =
-            nodes[node] ? read_text(root, "/sys/devices/system/node/node%u/cpulist", node) : NULL;
+        g_autofree char *name = g_strdup_printf("/sys/devices/system/node/node%u/cpulist", node);
+        g_autofree char *list = nodes[node] ? read_text(root, name) : NULL;
 
         memset(members, 0, CPUS_MAX);
         if (!list || !take_list(list, members, CPUS_MAX)) {

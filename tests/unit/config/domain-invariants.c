@@ -3,7 +3,7 @@
 #include "domain-invariants.h"
 
 #include "common/lodge-error.h"
-#include "config/domain-config.h"
+#include "config/domain-metadata.h"
 
 #include <string.h>
 
@@ -66,7 +66,38 @@ static char *check_text(const LodgeDomainConfig *config, const char *what, const
     return NULL;
 }
 
-char *domain_invariants_check(const char *xml, gsize length)
+/* As an application's element: refused, or the same after the definition was written and read. */
+static char *check_metadata(const char *xml)
+{
+    static const char machine[] =
+        "<domain type='lodge'><name>m</name><memory>4096</memory></domain>";
+    g_autoptr(LodgeDomainConfig) config = lodge_domain_config_parse(machine, -1, NULL, NULL);
+    g_autoptr(LodgeDomainConfig) again = NULL;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GError) deeper = NULL;
+    g_autofree char *text = NULL;
+    g_autofree char *got = NULL;
+    g_autofree char *got_again = NULL;
+
+    if (!lodge_domain_config_set_metadata(config, "urn:fuzz", "fuzz", xml, &error)) {
+        return error ? NULL : g_strdup("metadata is refused without an error");
+    }
+    got = lodge_domain_config_get_metadata(config, "urn:fuzz");
+    text = lodge_domain_config_format(config, NULL, 0);
+    again = lodge_domain_config_parse(text, -1, NULL, &deeper);
+    if (!again) {
+        /* It stands two levels deeper now. */
+        return strstr(deeper->message, "nested deeper")
+                   ? NULL
+                   : g_strdup_printf("metadata makes it unreadable: %s\n%s", deeper->message, text);
+    }
+    got_again = lodge_domain_config_get_metadata(again, "urn:fuzz");
+    return g_strcmp0(got, got_again) != 0 || !got
+               ? g_strdup_printf("metadata is another:\n%s\n%s", got, got_again)
+               : NULL;
+}
+
+static char *check_definition(const char *xml, gsize length)
 {
     static const LodgeDomainLive live = {3, "/dev/pts/5"};
     g_autoptr(GError) error = NULL;
@@ -104,4 +135,12 @@ char *domain_invariants_check(const char *xml, gsize length)
     }
     running = lodge_domain_config_format(config, &live, LODGE_FORMAT_SECURE);
     return check_text(config, "the live form", running);
+}
+
+char *domain_invariants_check(const char *xml, gsize length)
+{
+    g_autofree char *text = g_strndup(xml, length);
+    char *wrong = check_definition(xml, length);
+
+    return wrong ? wrong : check_metadata(text);
 }

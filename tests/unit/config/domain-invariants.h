@@ -7,7 +7,8 @@
 /**
  * Parse, and see that there is a definition or an error of LODGE_ERROR; that what is parsed is
  * written in a form that gives the same fields and, written again, the same text; that a copy is
- * the same; and that shapes of a running machine can be read back.
+ * the same; and that the shape of a running machine can be read back. Then the same XML as the metadata
+ * of another machine.
  *
  * Returns NULL when all holds, else what does not: g_free().
  */
