@@ -42,6 +42,7 @@ enum figure {
     PER_GIB,
     PER_PAGE,
     CPU, /* of the measured thread: without its waits, and without what else the host does */
+    CPU_PER_GIB, /* over that of `none` */
     VIOLATIONS,
     ISSUED,
     FILTERED,
@@ -51,8 +52,17 @@ enum figure {
 };
 
 static const char *const figure_names[FIGURES] = {
-    "wall_s",     "diff_s",         "s_per_gib",        "ns_per_page",    "cpu_s",
-    "violations", "flushes_issued", "flushes_filtered", "flushes_waited", "seals",
+    [WALL] = "wall_s",
+    [DIFF] = "diff_s",
+    [PER_GIB] = "s_per_gib",
+    [PER_PAGE] = "ns_per_page",
+    [CPU] = "cpu_s",
+    [CPU_PER_GIB] = "cpu_s_per_gib",
+    [VIOLATIONS] = "violations",
+    [ISSUED] = "flushes_issued",
+    [FILTERED] = "flushes_filtered",
+    [WAITED] = "flushes_waited",
+    [SEALS] = "seals",
 };
 
 /* Over `none`, slice by slice. */
@@ -159,13 +169,16 @@ static bool run_once(struct trial *trial, unsigned run)
 static void compare(struct trial *trial, unsigned runs)
 {
     const double *none = trial->series[WALL]->each[NONE].runs;
+    const double *none_cpu = trial->series[CPU]->each[NONE].runs;
 
     for (unsigned i = 0; i < trial->count; i++) {
         for (unsigned run = 0; run < runs; run++) {
             double diff = trial->series[WALL]->each[i].runs[run] - none[run];
+            double cpu_diff = trial->series[CPU]->each[i].runs[run] - none_cpu[run];
 
             trial->series[DIFF]->each[i].runs[run] = diff;
             trial->series[PER_GIB]->each[i].runs[run] = diff / trial->gib;
+            trial->series[CPU_PER_GIB]->each[i].runs[run] = cpu_diff / trial->gib;
             trial->series[PER_PAGE]->each[i].runs[run] = diff * 1e9 / (double)trial->unmaps;
         }
     }
@@ -189,17 +202,18 @@ static void write_ratio(const struct bench_figure *ratio, char *text, size_t siz
 static void print_table(const struct trial *trial)
 {
     printf("\n%2g GiB         wall s  diff s   s/GiB  ns/page  time over none          "
-           "CPU over none           issued filtered  waited violations\n",
+           "CPU over none          CPU s/GiB   issued filtered  waited violations\n",
            trial->gib);
     for (unsigned i = 0; i < trial->count; i++) {
         char wall[64], cpu[64];
 
         write_ratio(&trial->ratio[OVER_NONE][i], wall, sizeof(wall));
         write_ratio(&trial->ratio[CPU_OVER_NONE][i], cpu, sizeof(cpu));
-        printf("%-13s %7.3f %7.3f %7.4f %8.1f  %s  %s %9.0f %8.0f %7.0f %10.0f\n", trial->name[i],
-               median(trial, WALL, i), median(trial, DIFF, i), median(trial, PER_GIB, i),
-               median(trial, PER_PAGE, i), wall, cpu, median(trial, ISSUED, i),
-               median(trial, FILTERED, i), median(trial, WAITED, i), median(trial, VIOLATIONS, i));
+        printf("%-13s %7.3f %7.3f %7.4f %8.1f  %s  %s %9.4f %9.0f %8.0f %7.0f %10.0f\n",
+               trial->name[i], median(trial, WALL, i), median(trial, DIFF, i),
+               median(trial, PER_GIB, i), median(trial, PER_PAGE, i), wall, cpu,
+               median(trial, CPU_PER_GIB, i), median(trial, ISSUED, i), median(trial, FILTERED, i),
+               median(trial, WAITED, i), median(trial, VIOLATIONS, i));
     }
     fflush(stdout);
 }
