@@ -275,6 +275,7 @@ void payload_main(uint32_t multiboot_info)
     run_named(storm_payloads, name);
     run_named(memory_payloads, name);
     run_named(garbage_payloads, name);
+    run_named(paravirt_payloads, name);
     /* Unknown, or over: a status no payload ends with. */
     out32(0xf4, 15);
 }

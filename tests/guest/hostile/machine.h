@@ -22,7 +22,8 @@ struct payload {
     void (*run)(void);
 };
 
-extern const struct payload storm_payloads[], memory_payloads[], garbage_payloads[];
+extern const struct payload storm_payloads[], memory_payloads[], garbage_payloads[],
+    paravirt_payloads[];
 
 extern uint32_t memory_bytes; /* RAM from 0, as Multiboot tells */
 

@@ -57,6 +57,11 @@ PAYLOADS = {
     'controls': (1, ANY),
     'descriptors': (1, ANY),
     'states': (1, FOREVER),
+    'pv-areas': (1, ANY),
+    'pv-areas-all': (4, ANY),
+    'pv-share': (4, FOREVER),
+    'pv-calls': (4, FOREVER),
+    'pv-kicks': (4, FOREVER),
 }
 
 # Those that run until they are stopped.
