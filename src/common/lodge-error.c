@@ -46,6 +46,18 @@ const char *lodge_errno_text(int negative_errno)
     return i < G_N_ELEMENTS(meanings) ? _(meanings[i].text) : g_strerror(-negative_errno);
 }
 
+gboolean lodge_error_refuse(GError **error, const char *format, ...)
+{
+    g_autofree char *text = NULL;
+    va_list args;
+
+    va_start(args, format);
+    text = g_strdup_vprintf(format, args);
+    va_end(args);
+    g_set_error_literal(error, LODGE_ERROR, LODGE_ERROR_INPUT, text);
+    return FALSE;
+}
+
 void lodge_error_set_errno(GError **error, int negative_errno, const char *format, ...)
 {
     gsize i = find(negative_errno);

@@ -22,6 +22,9 @@ typedef enum {
 /** What a negative errno of the core means (docs/errors.md), translated; never NULL. */
 const char *lodge_errno_text(int negative_errno);
 
+/** Set @error to LODGE_ERROR_INPUT with this sentence. Returns FALSE, to be returned. */
+gboolean lodge_error_refuse(GError **error, const char *format, ...) G_GNUC_PRINTF(2, 3);
+
 /**
  * Set @error from a negative errno of the core: "@context: meaning".
  *

@@ -129,9 +129,8 @@ static gboolean check_wish(const char *what, const char *wish, const char *have,
         return TRUE;
     }
     quoted = lodge_text_quote(wish);
-    g_set_error(error, LODGE_ERROR, LODGE_ERROR_INPUT,
-                _("There is no %s %s here: this host has “%s”"), what, quoted, have);
-    return FALSE;
+    return lodge_error_refuse(error, _("There is no %s %s here: this host has “%s”"), what, quoted,
+                              have);
 }
 
 /* What libvirt lists as supported or not, and Lodge has not. */

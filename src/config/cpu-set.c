@@ -85,11 +85,11 @@ gboolean lodge_cpu_set_parse(const char *text, LodgeCpuSet *set_out, GError **er
     if (!good || lodge_cpu_set_is_empty(&set)) {
         g_autofree char *quoted = lodge_text_quote(text);
 
-        g_set_error(error, LODGE_ERROR, LODGE_ERROR_INPUT,
-                    _("%s is no set of CPUs: write at least one of the numbers 0 to 255, as "
-                      "“0-3,^2,7”"),
-                    quoted);
-        return FALSE;
+        return lodge_error_refuse(
+            error,
+            _("%s is no set of CPUs: write at least one of the numbers 0 to 255, as "
+              "“0-3,^2,7”"),
+            quoted);
     }
     *set_out = set;
     return TRUE;

@@ -201,40 +201,29 @@ gboolean lodge_domain_parse_clock(const xmlNode *domain, LodgeDomainConfig *conf
 
 /* Rules between fields. */
 
-static gboolean refuse(GError **error, const char *format, ...) G_GNUC_PRINTF(2, 3);
-
-static gboolean refuse(GError **error, const char *format, ...)
-{
-    g_autofree char *text = NULL;
-    va_list args;
-
-    va_start(args, format);
-    text = g_strdup_vprintf(format, args);
-    va_end(args);
-    g_set_error_literal(error, LODGE_ERROR, LODGE_ERROR_INPUT, text);
-    return FALSE;
-}
-
 static gboolean check_timer(LodgeTimer which, const LodgeTimerConfig *timer, GError **error)
 {
     guint has = timers[which].has;
 
     if (timer->policy && !(has & HAS_POLICY)) {
-        return refuse(error, _("The timer “%s” has no ticks, and so no tickpolicy"),
-                      timers[which].name);
+        return lodge_error_refuse(error, _("The timer “%s” has no ticks, and so no tickpolicy"),
+                                  timers[which].name);
     }
     if (timer->track && !(has & HAS_TRACK)) {
-        return refuse(error, _("The timer “%s” has no track: only rtc has"), timers[which].name);
+        return lodge_error_refuse(error, _("The timer “%s” has no track: only rtc has"),
+                                  timers[which].name);
     }
     if ((timer->mode || timer->frequency_hz) && !(has & HAS_TSC)) {
-        return refuse(error, _("The timer “%s” has neither frequency nor mode: only tsc has"),
-                      timers[which].name);
+        return lodge_error_refuse(error,
+                                  _("The timer “%s” has neither frequency nor mode: only tsc has"),
+                                  timers[which].name);
     }
     if ((timer->threshold || timer->slew || timer->limit) && timer->policy != LODGE_TICK_CATCHUP) {
-        return refuse(error,
-                      _("The timer “%s” has limits for catching up: they go with tickpolicy "
-                        "“catchup” alone"),
-                      timers[which].name);
+        return lodge_error_refuse(
+            error,
+            _("The timer “%s” has limits for catching up: they go with tickpolicy "
+              "“catchup” alone"),
+            timers[which].name);
     }
     return TRUE;
 }
@@ -242,14 +231,15 @@ static gboolean check_timer(LodgeTimer which, const LodgeTimerConfig *timer, GEr
 gboolean lodge_domain_check_clock(const LodgeClockConfig *clock, GError **error)
 {
     if ((clock->offset == LODGE_CLOCK_TIMEZONE) != (clock->timezone != NULL)) {
-        return refuse(error, _("A clock has a timezone= exactly if its offset is “timezone”"));
+        return lodge_error_refuse(error,
+                                  _("A clock has a timezone= exactly if its offset is “timezone”"));
     }
     if (clock->timezone && !lodge_text_check_line(_("time zone"), clock->timezone, error)) {
         return FALSE;
     }
     if (clock->adjustment_given && !clock->adjustment_reset &&
         clock->offset == LODGE_CLOCK_ABSOLUTE) {
-        return refuse(error, _("A clock of offset “absolute” has no adjustment"));
+        return lodge_error_refuse(error, _("A clock of offset “absolute” has no adjustment"));
     }
     for (guint i = 0; i < LODGE_TIMER_COUNT; i++) {
         if (!check_timer(i, &clock->timer[i], error)) {

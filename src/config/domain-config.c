@@ -106,44 +106,33 @@ LodgeDomainConfig *lodge_domain_config_parse(const char *xml, gssize length, con
     return g_steal_pointer(&config);
 }
 
-static gboolean refuse(GError **error, const char *format, ...) G_GNUC_PRINTF(2, 3);
-
-static gboolean refuse(GError **error, const char *format, ...)
-{
-    g_autofree char *text = NULL;
-    va_list args;
-
-    va_start(args, format);
-    text = g_strdup_vprintf(format, args);
-    va_end(args);
-    g_set_error_literal(error, LODGE_ERROR, LODGE_ERROR_INPUT, text);
-    return FALSE;
-}
-
 static gboolean check_sizes(const LodgeDomainConfig *config, GError **error)
 {
     if (config->memory_bytes < 2 * HV_MIB || config->memory_bytes % HV_MIB) {
-        return refuse(error,
-                      _("The memory is %" G_GUINT64_FORMAT " bytes: a machine has a multiple of "
-                        "1 MiB, at least 2 MiB"),
-                      config->memory_bytes);
+        return lodge_error_refuse(error,
+                                  _("The memory is %" G_GUINT64_FORMAT
+                                    " bytes: a machine has a multiple of "
+                                    "1 MiB, at least 2 MiB"),
+                                  config->memory_bytes);
     }
     if (config->current_memory_bytes < HV_MIB || config->current_memory_bytes % HV_MIB ||
         config->current_memory_bytes > config->memory_bytes) {
-        return refuse(error,
-                      _("The current memory is %" G_GUINT64_FORMAT " MiB: it is at least 1 MiB, "
-                        "and at most the memory, %" G_GUINT64_FORMAT " MiB"),
-                      config->current_memory_bytes / HV_MIB, config->memory_bytes / HV_MIB);
+        return lodge_error_refuse(
+            error,
+            _("The current memory is %" G_GUINT64_FORMAT " MiB: it is at least 1 MiB, "
+              "and at most the memory, %" G_GUINT64_FORMAT " MiB"),
+            config->current_memory_bytes / HV_MIB, config->memory_bytes / HV_MIB);
     }
     if (config->vcpus_max < 1 || config->vcpus_max > HV_MAX_VCPUS) {
-        return refuse(error, _("There are %u vCPUs: a machine has 1 to %u"), config->vcpus_max,
-                      HV_MAX_VCPUS);
+        return lodge_error_refuse(error, _("There are %u vCPUs: a machine has 1 to %u"),
+                                  config->vcpus_max, HV_MAX_VCPUS);
     }
     if (config->vcpus < 1 || config->vcpus > config->vcpus_max) {
-        return refuse(error,
-                      _("%u vCPUs are to run at first: expected 1 to %u, as many as the "
-                        "machine has"),
-                      config->vcpus, config->vcpus_max);
+        return lodge_error_refuse(
+            error,
+            _("%u vCPUs are to run at first: expected 1 to %u, as many as the "
+              "machine has"),
+            config->vcpus, config->vcpus_max);
     }
     return TRUE;
 }
@@ -153,7 +142,7 @@ static gboolean check_paths(const LodgeDomainConfig *config, GError **error)
     const LodgePortConfig *serial = &config->serial;
 
     if (serial->type == LODGE_PORT_FILE && !serial->path) {
-        return refuse(error, _("A serial port of type file needs a path"));
+        return lodge_error_refuse(error, _("A serial port of type file needs a path"));
     }
     return (!config->kernel || lodge_text_check_path(_("kernel"), config->kernel, error)) &&
            (!config->initrd || lodge_text_check_path(_("initrd"), config->initrd, error)) &&
@@ -169,8 +158,9 @@ gboolean lodge_domain_config_check(const LodgeDomainConfig *config, GError **err
         return FALSE;
     }
     if (!config->kernel && !config->kernel_fdgroup && (config->initrd || config->command_line)) {
-        return refuse(error, _("There is an initrd or a command line, and no kernel for it: give "
-                               "<kernel>"));
+        return lodge_error_refuse(
+            error, _("There is an initrd or a command line, and no kernel for it: give "
+                     "<kernel>"));
     }
     return check_paths(config, error) && check_sizes(config, error) &&
            lodge_domain_check_clock(&config->clock, error) &&

@@ -112,9 +112,8 @@ static gboolean check_names(const char *uri, const char *prefix, GError **error)
     }
     if (xmlValidateNCName((const xmlChar *)prefix, 0) != 0 ||
         g_ascii_strncasecmp(prefix, "xml", strlen("xml")) == 0) {
-        g_set_error(error, LODGE_ERROR, LODGE_ERROR_INPUT,
-                    _("The prefix %s cannot be used: it is no XML name, or is XML's own"), quoted);
-        return FALSE;
+        return lodge_error_refuse(
+            error, _("The prefix %s cannot be used: it is no XML name, or is XML's own"), quoted);
     }
     return TRUE;
 }

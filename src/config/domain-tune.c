@@ -115,11 +115,11 @@ static gboolean check_range(const char *name, guint64 value, guint64 min, guint6
     if (value == 0 || (value >= min && value <= max)) {
         return TRUE;
     }
-    g_set_error(error, LODGE_ERROR, LODGE_ERROR_INPUT,
-                _("%s is %" G_GUINT64_FORMAT ": expected a number from %" G_GUINT64_FORMAT
-                  " to %" G_GUINT64_FORMAT),
-                name, value, min, max);
-    return FALSE;
+    return lodge_error_refuse(error,
+                              _("%s is %" G_GUINT64_FORMAT
+                                ": expected a number from %" G_GUINT64_FORMAT
+                                " to %" G_GUINT64_FORMAT),
+                              name, value, min, max);
 }
 
 static gboolean check_quota(const char *name, gint64 value, GError **error)
@@ -127,20 +127,19 @@ static gboolean check_quota(const char *name, gint64 value, GError **error)
     if (value <= 0 || (value >= QUOTA_MIN_US && value <= QUOTA_MAX_US)) {
         return TRUE;
     }
-    g_set_error(error, LODGE_ERROR, LODGE_ERROR_INPUT,
-                _("%s is %" G_GINT64_FORMAT ": expected microseconds, at least 1,000, or a "
-                  "negative number for no limit"),
-                name, value);
-    return FALSE;
+    return lodge_error_refuse(error,
+                              _("%s is %" G_GINT64_FORMAT
+                                ": expected microseconds, at least 1,000, or a "
+                                "negative number for no limit"),
+                              name, value);
 }
 
 gboolean lodge_domain_check_tune(const LodgeTuneConfig *tune, guint vcpus, GError **error)
 {
     for (guint i = vcpus; i < HV_MAX_VCPUS; i++) {
         if (!lodge_cpu_set_is_empty(&tune->pin[i])) {
-            g_set_error(error, LODGE_ERROR, LODGE_ERROR_INPUT,
-                        _("vCPU %u is pinned, and the machine has %u"), i, vcpus);
-            return FALSE;
+            return lodge_error_refuse(error, _("vCPU %u is pinned, and the machine has %u"), i,
+                                      vcpus);
         }
     }
     return check_range("shares", tune->shares, SHARES_MIN, SHARES_MAX, error) &&

@@ -90,18 +90,15 @@ static gboolean refuse_character(GError **error, const char *what, const char *t
     g_autofree char *quoted = lodge_text_quote(text);
     g_autofree char *character = character_name(g_utf8_get_char(at));
 
-    g_set_error(error, LODGE_ERROR, LODGE_ERROR_INPUT, _("The %s %s holds %s, which it may not"),
-                what, quoted, character);
-    return FALSE;
+    return lodge_error_refuse(error, _("The %s %s holds %s, which it may not"), what, quoted,
+                              character);
 }
 
 static gboolean refuse_name(GError **error, const char *name, const char *rule)
 {
     g_autofree char *quoted = lodge_text_quote(name);
 
-    g_set_error(error, LODGE_ERROR, LODGE_ERROR_INPUT, _("The name %s cannot be used: %s"), quoted,
-                rule);
-    return FALSE;
+    return lodge_error_refuse(error, _("The name %s cannot be used: %s"), quoted, rule);
 }
 
 gboolean lodge_text_check_name(const char *name, GError **error)
@@ -111,9 +108,7 @@ gboolean lodge_text_check_name(const char *name, GError **error)
     const char *last;
 
     if (bytes == 0) {
-        g_set_error_literal(error, LODGE_ERROR, LODGE_ERROR_INPUT,
-                            _("The name is empty: give it at least one character"));
-        return FALSE;
+        return lodge_error_refuse(error, _("The name is empty: give it at least one character"));
     }
     if (bytes > LODGE_NAME_BYTES_MAX) {
         g_autofree char *rule =
@@ -151,9 +146,8 @@ gboolean lodge_text_check_path(const char *what, const char *path, GError **erro
     if (path[0] != '/') {
         g_autofree char *quoted = lodge_text_quote(path);
 
-        g_set_error(error, LODGE_ERROR, LODGE_ERROR_INPUT,
-                    _("The %s %s is not an absolute path: begin it with “/”"), what, quoted);
-        return FALSE;
+        return lodge_error_refuse(error, _("The %s %s is not an absolute path: begin it with “/”"),
+                                  what, quoted);
     }
     return lodge_text_check_line(what, path, error);
 }

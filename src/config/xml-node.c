@@ -90,8 +90,7 @@ gboolean lodge_xml_refuse(GError **error, const xmlNode *node, const char *forma
     va_start(args, format);
     text = g_strdup_vprintf(format, args);
     va_end(args);
-    g_set_error(error, LODGE_ERROR, LODGE_ERROR_INPUT, "%s: %s", at, text);
-    return FALSE;
+    return lodge_error_refuse(error, "%s: %s", at, text);
 }
 
 gboolean lodge_xml_locate(GError **error, const xmlNode *node)
