@@ -47,15 +47,6 @@ static struct hv_vcpu *find_vcpu(struct hv_domain *domain, uint64_t id)
     return index < 0 ? NULL : &domain->vcpu[index];
 }
 
-/* Let @target have the pCPU that @me gives up for it, if that makes it run sooner. */
-static bool yield_to(struct hv_worker *worker, struct hv_vcpu *me, struct hv_vcpu *target)
-{
-    (void)worker;
-    (void)me;
-    (void)target;
-    return false;
-}
-
 /* An unlocked spin lock: its next owner sleeps, or is ready and waits for a pCPU. */
 static struct outcome kick_cpu(struct hv_vcpu *me, struct hv_worker *worker,
                                const struct arguments *given)
@@ -66,8 +57,7 @@ static struct outcome kick_cpu(struct hv_vcpu *me, struct hv_worker *worker,
     if (target) {
         hv_pv_kick(&me->domain->platform.pv, target->index);
         HV_RACE("hypercall.kick.set");
-        hv_sched_wake(&target->entity);
-        outcome.slice_over = yield_to(worker, me, target);
+        outcome.slice_over = hv_sched_kick_boost(worker, &me->entity, &target->entity);
     }
     return outcome;
 }
@@ -79,8 +69,8 @@ static struct outcome sched_yield_to(struct hv_vcpu *me, struct hv_worker *worke
     struct hv_vcpu *target = find_vcpu(me->domain, given->a[0]);
     struct outcome outcome = {.kind = HV_HYPERCALL_SCHED_YIELD};
 
-    if (target && target != me) {
-        outcome.slice_over = yield_to(worker, me, target);
+    if (target) {
+        outcome.slice_over = hv_sched_yield_to(worker, &me->entity, &target->entity);
     }
     return outcome;
 }
@@ -88,8 +78,8 @@ static struct outcome sched_yield_to(struct hv_vcpu *me, struct hv_worker *worke
 static struct outcome send_ipi(struct hv_vcpu *me, const struct arguments *given)
 {
     int reached =
-        hv_lapics_send_many(&me->domain->platform.lapics, given->a, given->long_mode ? 64 : 32,
-                            (uint32_t)given->a[2], given->a[3]);
+        hv_lapics_send_many(&me->domain->platform.lapics, me->index, given->a,
+                            given->long_mode ? 64 : 32, (uint32_t)given->a[2], given->a[3]);
 
     return (struct outcome){.result = reached < 0 ? -HYPERCALL_EINVAL : reached,
                             .kind = HV_HYPERCALL_SEND_IPI};

@@ -170,13 +170,15 @@ bool hv_lapics_send(struct hv_lapics *lapics, const struct hv_interrupt *interru
 /** The vCPU whose local APIC is switched on and has @id at present; -ENOENT. Any thread, no lock. */
 int hv_lapics_find(const struct hv_lapics *lapics, uint32_t id);
 /**
- * Send what @icr says, but for its destination, to those whose ids are the set bits of two words of
+ * Let vCPU @sender, on whose thread this is, send what @icr says, but for its destination, to those
+ * whose ids are the set bits of two words of
  * @width bits (at most 64) each, counted from @first.
  *
  * Returns how many there were, or -EINVAL for a logical destination or a shorthand. No lock held.
  */
-HV_MUST_CHECK int hv_lapics_send_many(struct hv_lapics *lapics, const uint64_t ids[2],
-                                      unsigned width, uint32_t first, uint64_t icr);
+HV_MUST_CHECK int hv_lapics_send_many(struct hv_lapics *lapics, unsigned sender,
+                                      const uint64_t ids[2], unsigned width, uint32_t first,
+                                      uint64_t icr);
 /** Would @interrupt start a halted vCPU whose interrupts are off? An NMI does one of @nmi_vcpus (a
  * bit each), INIT the bootstrap processor. No lock. */
 bool hv_lapics_rouses(const struct hv_lapics *lapics, const struct hv_interrupt *interrupt,
