@@ -84,6 +84,7 @@ enum hv_pv_feature {
     HV_PV_UNHALT = 7,        /* hypercall KICK_CPU ends a HLT */
     HV_PV_TLB_FLUSH = 9,     /* a preempted vCPU is flushed when it resumes */
     HV_PV_SEND_IPI = 11,     /* hypercall SEND_IPI: 128 destinations */
+    HV_PV_POLL_CONTROL = 12, /* the guest may switch off that its halts are polled for */
     HV_PV_SCHED_YIELD = 13,  /* hypercall SCHED_YIELD */
     HV_PV_CLOCK_STABLE = 24, /* the guest clock's flag TSC_STABLE means something */
 };

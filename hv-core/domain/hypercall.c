@@ -78,8 +78,8 @@ static struct outcome sched_yield_to(struct hv_vcpu *me, struct hv_worker *worke
 static struct outcome send_ipi(struct hv_vcpu *me, const struct arguments *given)
 {
     int reached =
-        hv_lapics_send_many(&me->domain->platform.lapics, me->index, given->a,
-                            given->long_mode ? 64 : 32, (uint32_t)given->a[2], given->a[3]);
+        hv_lapic_send_many(&me->domain->platform.lapics.lapic[me->index], given->a,
+                           given->long_mode ? 64 : 32, (uint32_t)given->a[2], given->a[3]);
 
     return (struct outcome){.result = reached < 0 ? -HYPERCALL_EINVAL : reached,
                             .kind = HV_HYPERCALL_SEND_IPI};

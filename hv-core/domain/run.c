@@ -231,7 +231,8 @@ static bool run_once(struct hv_vcpu *vcpu, struct hv_worker *worker, hv_ns slice
     budget = apply_startup(vcpu) ? 1 : 0;
     hv_worker_run_timers(worker);
     if (idle(vcpu)) {
-        *verdict_out = HV_SCHED_HALT;
+        *verdict_out =
+            hv_pv_halt_polled(&domain->platform.pv, vcpu->index) ? HV_SCHED_HALT : HV_SCHED_BLOCK;
         return false;
     }
     hv_and_seq(&domain->halted, ~((uint64_t)1 << vcpu->index));

@@ -136,13 +136,14 @@ static bool lapic_named(const uint64_t ids[2], uint64_t distance, unsigned width
     return distance < 2 * width && (ids[distance / width] & HV_BIT(distance % width));
 }
 
-int hv_lapics_send_many(struct hv_lapics *lapics, unsigned sender, const uint64_t ids[2],
-                        unsigned width, uint32_t first, uint64_t icr)
+int hv_lapic_send_many(struct hv_lapic *sender, const uint64_t ids[2], unsigned width,
+                       uint32_t first, uint64_t icr)
 {
+    struct hv_lapics *lapics = sender->set;
     const struct hv_interrupt interrupt = {
         .vector = (uint8_t)icr,
         .delivery = (uint8_t)hv_bits(icr, LAPIC_ICR_DELIVERY_SHIFT, 3),
-        .sender = &lapics->lapic[sender],
+        .sender = sender,
     };
     int reached = 0;
 

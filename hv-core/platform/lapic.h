@@ -174,11 +174,11 @@ int hv_lapics_find(const struct hv_lapics *lapics, uint32_t id);
  * whose ids are the set bits of two words of
  * @width bits (at most 64) each, counted from @first.
  *
- * Returns how many there were, or -EINVAL for a logical destination or a shorthand. No lock held.
+ * Returns how many there were, or -EINVAL for a logical destination or a shorthand. The sender's
+ * thread, no lock held.
  */
-HV_MUST_CHECK int hv_lapics_send_many(struct hv_lapics *lapics, unsigned sender,
-                                      const uint64_t ids[2], unsigned width, uint32_t first,
-                                      uint64_t icr);
+HV_MUST_CHECK int hv_lapic_send_many(struct hv_lapic *sender, const uint64_t ids[2], unsigned width,
+                                     uint32_t first, uint64_t icr);
 /** Would @interrupt start a halted vCPU whose interrupts are off? An NMI does one of @nmi_vcpus (a
  * bit each), INIT the bootstrap processor. No lock. */
 bool hv_lapics_rouses(const struct hv_lapics *lapics, const struct hv_interrupt *interrupt,

@@ -16,6 +16,7 @@ enum pv_msr {
     PV_MSR_CLOCK = 0x4b564d01,
     PV_MSR_STEAL_TIME = 0x4b564d03,
     PV_MSR_EOI = 0x4b564d04,
+    PV_MSR_POLL_CONTROL = 0x4b564d05,
 };
 
 #define PV_ENABLED        UINT64_C(1)
@@ -35,6 +36,8 @@ static bool pv_msr_shown(const struct hv_pv *pv, uint32_t index)
         return hv_pv_has(pv, HV_PV_STEAL_TIME);
     case PV_MSR_EOI:
         return hv_pv_has(pv, HV_PV_EOI);
+    case PV_MSR_POLL_CONTROL:
+        return hv_pv_has(pv, HV_PV_POLL_CONTROL);
     }
     return false;
 }
@@ -60,6 +63,9 @@ int hv_pv_msr_read(const struct hv_pv *pv, unsigned vcpu, uint32_t index, uint64
         break;
     case PV_MSR_EOI:
         *value_out = v->eoi_msr;
+        break;
+    case PV_MSR_POLL_CONTROL:
+        *value_out = v->poll_msr;
         break;
     }
     return 0;
@@ -112,6 +118,12 @@ int hv_pv_msr_write(struct hv_pv *pv, unsigned vcpu, uint32_t index, uint64_t va
         }
         v->eoi_msr = value;
         pv_post(pv, vcpu, HV_PV_PENDING_EOI);
+        break;
+    case PV_MSR_POLL_CONTROL:
+        if (value & ~PV_ENABLED) {
+            return HV_FAULTED;
+        }
+        v->poll_msr = value;
         break;
     }
     return 0;
@@ -305,6 +317,7 @@ int hv_pv_init(struct hv_pv *pv, const struct hv_pv_config *config)
         return -ENOMEM;
     }
     pv->count = config->vcpus;
+    hv_pv_reset(pv);
     return 0;
 }
 
@@ -328,6 +341,7 @@ void hv_pv_reset(struct hv_pv *pv)
 {
     for (unsigned i = 0; i < pv->count; i++) {
         hv_pv_init_cpu(pv, i);
+        pv->vcpu[i].poll_msr = PV_ENABLED;
         hv_store_seq(&pv->vcpu[i].pending, 0);
         hv_store_seq(&pv->vcpu[i].tsc_offset, 0);
     }
@@ -372,6 +386,7 @@ void hv_pv_save(const struct hv_pv *pv, struct hv_pv_record *record_out)
             .eoi_msr = v->eoi_msr,
             .steal_ns = v->steal.steal_ns,
             .kicked = hv_load_seq(&v->kicked),
+            .poll_msr = (uint32_t)v->poll_msr,
         };
     }
 }
@@ -391,7 +406,11 @@ static const char *pv_check_vcpu(const struct hv_pv *pv, const struct hv_pv_vcpu
     if (hv_record_not_bool(record->kicked) || (record->kicked && !hv_pv_has(pv, HV_PV_UNHALT))) {
         return "pv.kicked";
     }
-    return record->reserved ? "pv.reserved" : NULL;
+    if (hv_record_not_bool(record->poll_msr) ||
+        (!record->poll_msr && !hv_pv_has(pv, HV_PV_POLL_CONTROL))) {
+        return "pv.poll_msr";
+    }
+    return NULL;
 }
 
 const char *hv_pv_check(const struct hv_pv *pv, const struct hv_pv_record *record)
@@ -440,6 +459,7 @@ void hv_pv_load(struct hv_pv *pv, const struct hv_pv_record *record)
         v->clock_msr = record->vcpu[i].clock_msr;
         v->steal_msr = record->vcpu[i].steal_msr;
         v->eoi_msr = record->vcpu[i].eoi_msr;
+        v->poll_msr = record->vcpu[i].poll_msr;
         v->steal.steal_ns = record->vcpu[i].steal_ns;
         v->steal.resumed = true;
         hv_store_seq(&v->kicked, record->vcpu[i].kicked);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * KVM's paravirtual interface, as far as it is MSRs and areas of guest memory: guest clock
- * (pvclock.h), steal time (pvsteal.h), end of interrupt (lapic.h), and the kick that ends a HLT.
+ * (pvclock.h), steal time (pvsteal.h), end of interrupt (lapic.h), the kick that ends a HLT, and who
+ * polls for its end.
  * CPUID shows it (enum hv_pv_feature), hypercalls are the domain's.
  *
  * A guest's WRMSR only notes what it wants: pinning a page may wait, which nobody may do in guest
@@ -54,7 +55,7 @@ struct HV_ALIGNED(HV_CACHE_LINE) hv_pv_vcpu {
     /* Atomic: its TSC's, as it stood when its clock was last written; for the others to compare. */
     _Atomic uint64_t tsc_offset;
     /* The vCPU's thread. MSRs, as they were written. */
-    uint64_t clock_msr, steal_msr, eoi_msr;
+    uint64_t clock_msr, steal_msr, eoi_msr, poll_msr;
     struct hv_pvclock_area clock;
     struct hv_pvsteal steal;
     struct hv_pv_counters counters;
@@ -93,7 +94,7 @@ struct hv_pv {
 
 struct hv_pv_vcpu_record {
     uint64_t clock_msr, steal_msr, eoi_msr, steal_ns;
-    uint32_t kicked, reserved;
+    uint32_t kicked, poll_msr;
 };
 
 /* The tail of vcpu[] behind the machine's number is unused and zero. */
@@ -151,6 +152,12 @@ HV_MUST_CHECK static inline int hv_pv_settle(struct hv_pv *pv, unsigned vcpu, ui
 bool hv_pv_enter(struct hv_pv *pv, unsigned vcpu, uint64_t ready_ns);
 /** It loses its pCPU although it wants to go on. */
 void hv_pv_leave(struct hv_pv *pv, unsigned vcpu);
+
+/** Are its halts to be polled for? The guest may say that it does so itself. */
+static inline bool hv_pv_halt_polled(const struct hv_pv *pv, unsigned vcpu)
+{
+    return pv->vcpu[vcpu].poll_msr;
+}
 
 /** End its HLT, this one or the next. The caller wakes it. Any thread. */
 void hv_pv_kick(struct hv_pv *pv, unsigned vcpu);

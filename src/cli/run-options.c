@@ -286,7 +286,7 @@ static gboolean take_pv(LodgeRunOptions *options, const char *text, GError **err
         {"clock", HV_PV_PART_CLOCK}, {"steal", HV_PV_PART_STEAL},
         {"eoi", HV_PV_PART_EOI},     {"unhalt", HV_PV_PART_UNHALT},
         {"flush", HV_PV_PART_FLUSH}, {"ipi", HV_PV_PART_IPI},
-        {"yield", HV_PV_PART_YIELD},
+        {"yield", HV_PV_PART_YIELD}, {"poll", HV_PV_PART_POLL},
     };
     g_auto(GStrv) names = g_strsplit(text ? text : "on", ",", -1);
     guint shown = 0;
@@ -301,7 +301,7 @@ static gboolean take_pv(LodgeRunOptions *options, const char *text, GError **err
             return refuse(
                 error,
                 _("--pv %s: expected on, off, or parts with commas between: clock, steal, "
-                  "eoi, unhalt, flush, ipi, yield"),
+                  "eoi, unhalt, flush, ipi, yield, poll"),
                 text);
         }
         shown |= known[at].parts;

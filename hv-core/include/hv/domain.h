@@ -62,7 +62,8 @@ enum hv_pv_part {
     HV_PV_PART_FLUSH = 1u << 4,  /* TLB flushes that spare preempted vCPUs; needs STEAL */
     HV_PV_PART_IPI = 1u << 5,    /* interrupts to many vCPUs at once */
     HV_PV_PART_YIELD = 1u << 6,  /* directed yields */
-    HV_PV_PART_ALL = (1u << 7) - 1,
+    HV_PV_PART_POLL = 1u << 7,   /* a say in whether halts are polled for */
+    HV_PV_PART_ALL = (1u << 8) - 1,
 };
 
 struct hv_domain_config {

@@ -243,14 +243,15 @@ static void test_paravirtual(void)
         unsigned hidden;
         uint32_t features;
     } rows[] = {
-        {0, 0x01002ae9},
-        {HV_PV_PART_CLOCK, 0x00002ae0},
-        {HV_PV_PART_STEAL, 0x010028c9}, /* and TLB flushes by it */
-        {HV_PV_PART_EOI, 0x01002aa9},
-        {HV_PV_PART_UNHALT, 0x01002a69},
-        {HV_PV_PART_FLUSH, 0x010028e9},
-        {HV_PV_PART_IPI, 0x010022e9},
-        {HV_PV_PART_YIELD, 0x01000ae9},
+        {0, 0x01003ae9},
+        {HV_PV_PART_CLOCK, 0x00003ae0},
+        {HV_PV_PART_STEAL, 0x010038c9}, /* and TLB flushes by it */
+        {HV_PV_PART_EOI, 0x01003aa9},
+        {HV_PV_PART_UNHALT, 0x01003a69},
+        {HV_PV_PART_FLUSH, 0x010038e9},
+        {HV_PV_PART_IPI, 0x010032e9},
+        {HV_PV_PART_YIELD, 0x01001ae9},
+        {HV_PV_PART_POLL, 0x01002ae9},
         {HV_PV_PART_ALL & ~HV_PV_PART_EOI, 0x40},
     };
     struct hv_cpuid_leaf leaf;

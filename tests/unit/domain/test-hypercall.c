@@ -135,6 +135,7 @@ static void test_msrs(void)
         {0x11, HV_PV_PART_CLOCK},       {0x12, HV_PV_PART_CLOCK},
         {0x4b564d00, HV_PV_PART_CLOCK}, {0x4b564d01, HV_PV_PART_CLOCK},
         {0x4b564d03, HV_PV_PART_STEAL}, {0x4b564d04, HV_PV_PART_EOI},
+        {0x4b564d05, HV_PV_PART_POLL},
     };
 
     for (size_t i = 0; i < HV_ARRAY_LEN(rows); i++) {
@@ -142,7 +143,7 @@ static void test_msrs(void)
         TAP_EQ(end_of_msr(rows[i].part, rows[i].msr), 9);
     }
     TAP_EQ(end_of_msr(0, 0x4b564d02), 9);
-    TAP_EQ(end_of_msr(0, 0x4b564d05), 9);
+    TAP_EQ(end_of_msr(0, 0x4b564d06), 9);
 }
 
 static void test_config(void)
@@ -154,7 +155,7 @@ static void test_config(void)
         .engine = "soft",
         .memory_bytes = MACHINE_BYTES / 2,
         .vcpus = 1,
-        .pv_hidden = 1u << 7,
+        .pv_hidden = 1u << 8,
     };
     char why[128];
 

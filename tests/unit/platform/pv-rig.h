@@ -14,7 +14,8 @@
 #define PV_CLOCK   0x4b564d01u
 #define PV_STEAL   0x4b564d03u
 #define PV_EOI     0x4b564d04u
-#define PV_ALL     UINT32_C(0x01002ae9)
+#define PV_POLL    0x4b564d05u
+#define PV_ALL     UINT32_C(0x01003ae9)
 #define PV_ON      UINT64_C(1)
 
 /* Pages with a meaning; the RAM ends at PV_RAM_END. */

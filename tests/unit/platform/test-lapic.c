@@ -398,20 +398,20 @@ static void test_many(void)
 
     for (size_t i = 0; i < HV_ARRAY_LEN(rows); i++) {
         struct rig *rig = start();
-        struct hv_lapics *lapics = &rig->platform.lapics;
+        struct hv_lapic *sender = &rig->platform.lapics.lapic[1];
         const uint64_t ids[2] = {rows[i].low, rows[i].high};
         int count = __builtin_popcount(rows[i].reached);
 
-        TAP_EQ(hv_lapics_send_many(lapics, 0, ids, rows[i].width, rows[i].first, 0x51), count);
+        TAP_EQ(hv_lapic_send_many(sender, ids, rows[i].width, rows[i].first, 0x51), count);
         for (unsigned vcpu = 0; vcpu < RIG_VCPUS; vcpu++) {
             TAP_EQ(rig_take(rig, vcpu), rows[i].reached & 1u << vcpu ? 0x51 : -1);
         }
         /* Modes but fixed go their way; what names its destination otherwise is refused. */
-        TAP_EQ(hv_lapics_send_many(lapics, 0, ids, rows[i].width, rows[i].first, 0x400), count);
+        TAP_EQ(hv_lapic_send_many(sender, ids, rows[i].width, rows[i].first, 0x400), count);
         TAP_EQ(rig->nmis[3], rows[i].reached >> 3);
-        TAP_EQ(hv_lapics_send_many(lapics, 0, ids, 64, 0, 0x851), (uint64_t)-EINVAL);
-        TAP_EQ(hv_lapics_send_many(lapics, 0, ids, 64, 0, 0x40051), (uint64_t)-EINVAL);
-        TAP_EQ(hv_lapics_send_many(lapics, 0, ids, 64, 0, 0x80051), (uint64_t)-EINVAL);
+        TAP_EQ(hv_lapic_send_many(sender, ids, 64, 0, 0x851), (uint64_t)-EINVAL);
+        TAP_EQ(hv_lapic_send_many(sender, ids, 64, 0, 0x40051), (uint64_t)-EINVAL);
+        TAP_EQ(hv_lapic_send_many(sender, ids, 64, 0, 0x80051), (uint64_t)-EINVAL);
     }
 }
 

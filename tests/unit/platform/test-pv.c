@@ -18,15 +18,16 @@ static void test_shown(void)
     } rows[] = {
         {HV_PV_CLOCKSOURCE, 0x11},      {HV_PV_CLOCKSOURCE, 0x12},    {HV_PV_CLOCKSOURCE2, PV_WALL},
         {HV_PV_CLOCKSOURCE2, PV_CLOCK}, {HV_PV_STEAL_TIME, PV_STEAL}, {HV_PV_EOI, PV_EOI},
+        {HV_PV_POLL_CONTROL, PV_POLL},
     };
-    static const uint32_t never[] = {0x4b564d02, 0x4b564d05, 0x4b564d06, 0x4b564d07,
-                                     0x4b564d08, 0x4b564dff, 0x4b564cff, 0x13};
+    static const uint32_t never[] = {0x4b564d02, 0x4b564d06, 0x4b564d07, 0x4b564d08,
+                                     0x4b564dff, 0x4b564cff, 0x13};
     uint64_t value;
 
     for (size_t i = 0; i < HV_ARRAY_LEN(rows); i++) {
         struct rig *rig = pv_rig_new(PV_ALL);
 
-        TAP_EQ(pv_rdmsr(rig, 0, rows[i].msr), 0);
+        TAP_EQ(pv_rdmsr(rig, 0, rows[i].msr), rows[i].msr == PV_POLL);
         TAP_EQ(pv_wrmsr(rig, 0, rows[i].msr, 0), 0);
         rig = pv_rig_new(PV_ALL & ~(1u << rows[i].feature));
         TAP_EQ(hv_platform_msr_read(&rig->platform, 0, rows[i].msr, &value), (uint64_t)-ENOENT);
@@ -154,6 +155,24 @@ static void test_kick(void)
     TAP_OK(!hv_pv_kicked(pv, 2));
 }
 
+/* Until the guest says so, and after a reset, but not for an INIT: as KVM does. */
+static void test_poll(void)
+{
+    struct rig *rig = pv_rig_new(PV_ALL);
+    struct hv_pv *pv = &rig->platform.pv;
+
+    TAP_OK(hv_pv_halt_polled(pv, 1));
+    TAP_EQ(pv_wrmsr(rig, 1, PV_POLL, 2), HV_FAULTED);
+    TAP_EQ(pv_wrmsr(rig, 1, PV_POLL, 0), 0);
+    TAP_OK(!hv_pv_halt_polled(pv, 1) && hv_pv_halt_polled(pv, 0));
+    hv_platform_init_cpu(&rig->platform, 1);
+    TAP_OK(!hv_pv_halt_polled(pv, 1));
+    hv_platform_reset(&rig->platform);
+    TAP_OK(hv_pv_halt_polled(pv, 1));
+    rig = pv_rig_new(0);
+    TAP_OK(hv_pv_halt_polled(&rig->platform.pv, 1));
+}
+
 /* ---- save and load ---- */
 
 static struct hv_platform_record record, again;
@@ -166,6 +185,7 @@ static void randomise(struct rig *rig)
         (void)pv_register(rig, i, PV_CLOCK, (page + i * 256) | tap_rng() % 2);
         (void)pv_register(rig, i, PV_STEAL, (page + i * 256 + 64) | tap_rng() % 2);
         (void)pv_register(rig, i, PV_EOI, (page + i * 256 + 128) | tap_rng() % 2);
+        TAP_EQ(pv_wrmsr(rig, i, PV_POLL, tap_rng() % 2), 0);
         (void)hv_pv_enter(&rig->platform.pv, i, tap_rng() % HV_NS_PER_S);
         if (tap_rng() % 2) {
             hv_pv_kick(&rig->platform.pv, i);
@@ -219,7 +239,8 @@ static void test_impossible(void)
         {"pv.eoi_msr", offsetof(struct hv_pv_record, vcpu[3].eoi_msr), 0x1001, 0x40},
         {"pv.kicked", offsetof(struct hv_pv_record, vcpu[0].kicked), 2, 0},
         {"pv.kicked", offsetof(struct hv_pv_record, vcpu[0].kicked), 1, 0x80},
-        {"pv.reserved", offsetof(struct hv_pv_record, vcpu[0].reserved), 1, 0},
+        {"pv.poll_msr", offsetof(struct hv_pv_record, vcpu[0].poll_msr), 2, 0},
+        {"pv.poll_msr", offsetof(struct hv_pv_record, vcpu[0].poll_msr), 0, 0x1000},
     };
 
     for (size_t i = 0; i < HV_ARRAY_LEN(rows); i++) {
@@ -243,6 +264,7 @@ int main(int argc, char **argv)
         {"platform.pv.random", test_random},
         {"platform.pv.no-memory", test_no_memory},
         {"platform.pv.kick", test_kick},
+        {"platform.pv.poll", test_poll},
         {"platform.pv.round-trip", test_round_trip},
         {"platform.pv.impossible", test_impossible},
     };
