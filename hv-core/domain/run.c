@@ -230,6 +230,7 @@ static bool run_once(struct hv_vcpu *vcpu, struct hv_worker *worker, hv_ns slice
     }
     budget = apply_startup(vcpu) ? 1 : 0;
     hv_worker_run_timers(worker);
+    hv_platform_update_timers(&domain->platform, vcpu->index);
     if (idle(vcpu)) {
         *verdict_out =
             hv_pv_halt_polled(&domain->platform.pv, vcpu->index) ? HV_SCHED_HALT : HV_SCHED_BLOCK;
@@ -258,6 +259,18 @@ static void arrive(struct hv_vcpu *vcpu)
     }
 }
 
+/* Its timers fire where it runs. */
+static void follow_worker(struct hv_vcpu *vcpu, struct hv_worker *worker)
+{
+    unsigned index = hv_worker_index(worker);
+
+    if (vcpu->worker != index) {
+        vcpu->worker = index;
+        hv_platform_rehome_timers(&vcpu->domain->platform, vcpu->index,
+                                  hv_sched_timer_queue(vcpu->domain->core->sched, index));
+    }
+}
+
 enum hv_sched_verdict hv_vcpu_run(void *context, struct hv_worker *worker, hv_ns slice_end)
 {
     struct hv_vcpu *vcpu = context;
@@ -265,6 +278,7 @@ enum hv_sched_verdict hv_vcpu_run(void *context, struct hv_worker *worker, hv_ns
 
     hv_lock_set_waiter(&vcpu->domain->locks, vcpu->index);
     if (enter_domain(vcpu->domain)) {
+        follow_worker(vcpu, worker);
         arrive(vcpu);
         while (run_once(vcpu, worker, slice_end, &verdict)) {
         }

@@ -221,6 +221,8 @@ static void add_timers(struct hv_stat_list *list, const struct hv_domain *domain
         hv_stat_add(list, timer.accepted, "timer.%u.accepted", i);
         hv_stat_add(list, timer.merged, "timer.%u.merged", i);
         hv_stat_add(list, timer.discarded, "timer.%u.discarded", i);
+        hv_stat_add(list, timer.pending, "timer.%u.pending", i);
+        hv_stat_add(list, timer.backlog_max, "timer.%u.backlog_max", i);
         hv_stat_add(list, timer.masked_skips, "timer.%u.masked_skips", i);
         hv_stat_add(list, timer.retargets, "timer.%u.retargets", i);
         hv_stat_add(list, timer.period_clamped, "timer.%u.period_clamped", i);

@@ -10,6 +10,7 @@ int hv_vcpu_init(struct hv_vcpu *vcpu, struct hv_domain *domain, unsigned index)
 {
     vcpu->domain = domain;
     vcpu->index = index;
+    vcpu->worker = index % hv_sched_workers(domain->core->sched);
     hv_format(vcpu->name, sizeof(vcpu->name), "vcpu%u", index);
     hv_doorbell_init(&vcpu->bell);
     hv_holder_init(&vcpu->holder, &vcpu->bell, vcpu->name, index);

@@ -44,6 +44,8 @@ struct hv_vcpu {
     struct hv_domain *domain;
     unsigned index;
     char name[16]; /* of the holder */
+    /* Owned by the running worker: the index of the one that its timers fire on. */
+    unsigned worker;
     /* Atomic: pending enum hv_vcpu_startup bits; pairs with the run loop's swap. */
     _Atomic uint32_t startup;
     /* Counters: of the running worker, and of whoever kicks. */

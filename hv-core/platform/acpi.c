@@ -247,7 +247,7 @@ static const struct hv_bus_ops acpi_gpe_ops = {acpi_gpe_read, acpi_gpe_write};
 static const struct hv_bus_ops acpi_reset_ops = {acpi_reset_read, acpi_reset_write};
 
 int hv_acpi_init(struct hv_acpi *acpi, struct hv_bus *bus, const struct hv_clock *clock,
-                 struct hv_timer_queue *queue, const struct hv_irq_line *sci,
+                 struct hv_vpt_set *timers, const struct hv_irq_line *sci,
                  const struct hv_acpi_hooks *hooks, struct hv_log_limit *log_limit)
 {
     const struct hv_bus_range ranges[] = {
@@ -266,7 +266,8 @@ int hv_acpi_init(struct hv_acpi *acpi, struct hv_bus *bus, const struct hv_clock
     acpi->hooks = *hooks;
     acpi->log_limit = log_limit;
     acpi->timer_start_ns = hv_clock_now(clock).v;
-    error = hv_vpt_init(&acpi->timer, queue, HV_VPT_PM, 0, acpi_expired, acpi, HV_RANK_DEVICE);
+    error = hv_vpt_init_plain(&acpi->timer, hv_vpt_set_queue(timers, 0), HV_VPT_PM, acpi_expired,
+                              acpi, HV_RANK_DEVICE);
     return error ? error : hv_bus_add_all(bus, HV_BUS_PORT, ranges, HV_ARRAY_LEN(ranges));
 }
 
@@ -299,10 +300,10 @@ void hv_acpi_press_power(struct hv_acpi *acpi)
     hv_lock_drop(&acpi->lock);
 }
 
-void hv_acpi_accepted(struct hv_acpi *acpi)
+void hv_acpi_accepted(struct hv_acpi *acpi, unsigned vcpu)
 {
     hv_lock_take(&acpi->lock);
-    hv_vpt_accept(&acpi->timer);
+    hv_vpt_accept(&acpi->timer, vcpu);
     hv_lock_drop(&acpi->lock);
 }
 

@@ -60,7 +60,7 @@ struct hv_acpi_record {
 
 /** Make it on its ports. @sci is GSI 9; @log_limit is borrowed. As hv_pit_init(). */
 HV_MUST_CHECK int hv_acpi_init(struct hv_acpi *acpi, struct hv_bus *bus,
-                               const struct hv_clock *clock, struct hv_timer_queue *queue,
+                               const struct hv_clock *clock, struct hv_vpt_set *timers,
                                const struct hv_irq_line *sci, const struct hv_acpi_hooks *hooks,
                                struct hv_log_limit *log_limit);
 void hv_acpi_finish(struct hv_acpi *acpi);
@@ -69,8 +69,8 @@ void hv_acpi_reset(struct hv_acpi *acpi);
 /** The power button: the guest learns of it by an SCI, if it asked for one. Any thread. */
 void hv_acpi_press_power(struct hv_acpi *acpi);
 
-/** A vCPU has taken the SCI. No lock held. */
-void hv_acpi_accepted(struct hv_acpi *acpi);
+/** vCPU @vcpu has taken the SCI. No lock held. */
+void hv_acpi_accepted(struct hv_acpi *acpi, unsigned vcpu);
 
 void hv_acpi_save(struct hv_acpi *acpi, struct hv_acpi_record *record_out);
 const char *hv_acpi_check(const struct hv_acpi_record *record);

@@ -75,7 +75,7 @@ static void hpet_timer_fire_locked(struct hv_hpet_timer *timer)
 {
     if (hpet_timer_level(timer)) {
         if ((timer->config & HPET_TIMER_INTERRUPT) && timer->asserted) {
-            hv_count(&timer->vpt.counters.merged, 1);
+            hv_vpt_merge(&timer->vpt);
         } else if (timer->config & HPET_TIMER_INTERRUPT) {
             hv_vpt_issue(&timer->vpt);
         }
@@ -86,6 +86,8 @@ static void hpet_timer_fire_locked(struct hv_hpet_timer *timer)
 
         hv_vpt_issue(&timer->vpt);
         hv_irq_line_pulse(&wire);
+    } else {
+        hv_vpt_skip(&timer->vpt);
     }
 }
 

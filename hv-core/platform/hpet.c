@@ -168,7 +168,7 @@ static int hpet_write(void *context, uint32_t vcpu, uint64_t offset, unsigned by
 static const struct hv_bus_ops hpet_ops = {hpet_read, hpet_write};
 
 int hv_hpet_init(struct hv_hpet *hpet, struct hv_bus *bus, const struct hv_clock *clock,
-                 struct hv_timer_queue *queue, const struct hv_irq_line legacy[2],
+                 struct hv_vpt_set *timers, const struct hv_irq_line legacy[2],
                  const struct hv_irq_line *pin)
 {
     const struct hv_bus_range range = {HV_HPET_BASE, HPET_BYTES, &hpet_ops, hpet, "hpet", 8};
@@ -181,8 +181,8 @@ int hv_hpet_init(struct hv_hpet *hpet, struct hv_bus *bus, const struct hv_clock
     hpet->pin = *pin;
     for (unsigned i = 0; i < HV_HPET_TIMERS; i++) {
         struct hv_hpet_timer *timer = &hpet->timer[i];
-        int error = hv_vpt_init(&timer->vpt, queue, (enum hv_vpt_source)(HV_VPT_HPET0 + i), 0,
-                                hpet_timer_expired, timer, HV_RANK_DEVICE);
+        int error = hv_vpt_init(&timer->vpt, timers, (enum hv_vpt_source)(HV_VPT_HPET0 + i), 0,
+                                hpet_timer_expired, timer);
 
         if (error) {
             return error;
@@ -209,7 +209,7 @@ void hv_hpet_reset(struct hv_hpet *hpet)
         struct hv_hpet_timer *timer = &hpet->timer[i];
 
         hpet_timer_release_locked(timer);
-        hv_vpt_stop(&timer->vpt);
+        hv_vpt_reset(&timer->vpt);
         timer->config = 0;
         timer->comparator = UINT64_MAX; /* 2.3.9: the default value is all ones */
         timer->period = 0;
@@ -233,10 +233,10 @@ unsigned hv_hpet_gsi(struct hv_hpet *hpet, unsigned index)
     return gsi;
 }
 
-void hv_hpet_accepted(struct hv_hpet *hpet, unsigned index)
+void hv_hpet_accepted(struct hv_hpet *hpet, unsigned index, unsigned vcpu)
 {
     hv_lock_take(&hpet->lock);
-    hv_vpt_accept(&hpet->timer[index].vpt);
+    hv_vpt_accept(&hpet->timer[index].vpt, vcpu);
     hv_lock_drop(&hpet->lock);
 }
 
@@ -264,6 +264,7 @@ void hv_hpet_save(struct hv_hpet *hpet, struct hv_hpet_record *record_out)
             .armed = timer->armed,
             .asserted = timer->asserted,
         };
+        hv_vpt_save(&timer->vpt, &record_out->timer[i].vpt);
     }
     hv_lock_drop(&hpet->lock);
 }
@@ -295,7 +296,7 @@ static const char *hpet_check_timer(const struct hv_hpet_record *record, unsigne
     if ((timer->config & HPET_TIMER_32BIT) && (timer->comparator | timer->period) > UINT32_MAX) {
         return "hpet.timer.comparator";
     }
-    return NULL;
+    return hv_vpt_record_check((enum hv_vpt_source)(HV_VPT_HPET0 + index), &timer->vpt);
 }
 
 const char *hv_hpet_check(const struct hv_hpet_record *record)
@@ -342,6 +343,7 @@ void hv_hpet_load(struct hv_hpet *hpet, const struct hv_hpet_record *record)
         timer->asserted = from->asserted;
         hpet_timer_arm_locked(timer);
         hpet_timer_shift_locked(timer, from->remaining_ns);
+        hv_vpt_load(&timer->vpt, &from->vpt);
     }
     hv_lock_drop(&hpet->lock);
 }

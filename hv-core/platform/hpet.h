@@ -59,6 +59,7 @@ struct hv_hpet_timer_record {
     uint64_t remaining_ns; /* to the next interrupt; UINT64_MAX when none is waited for */
     uint32_t config;
     uint8_t armed, asserted, reserved[2];
+    struct hv_vpt_record vpt;
 };
 
 struct hv_hpet_record {
@@ -69,7 +70,7 @@ struct hv_hpet_record {
 
 /** Make it at HV_HPET_BASE, stopped. @legacy are IRQ 0 and IRQ 8. As hv_pit_init(). */
 HV_MUST_CHECK int hv_hpet_init(struct hv_hpet *hpet, struct hv_bus *bus,
-                               const struct hv_clock *clock, struct hv_timer_queue *queue,
+                               const struct hv_clock *clock, struct hv_vpt_set *timers,
                                const struct hv_irq_line legacy[2], const struct hv_irq_line *pin);
 void hv_hpet_finish(struct hv_hpet *hpet);
 void hv_hpet_reset(struct hv_hpet *hpet);
@@ -83,7 +84,7 @@ static inline bool hv_hpet_replaces_legacy(const struct hv_hpet *hpet)
 /** The interrupt that timer @index raises now: an ISA interrupt or an I/O APIC pin. No lock held. */
 unsigned hv_hpet_gsi(struct hv_hpet *hpet, unsigned index);
 /** A vCPU has taken it. No lock held. */
-void hv_hpet_accepted(struct hv_hpet *hpet, unsigned index);
+void hv_hpet_accepted(struct hv_hpet *hpet, unsigned index, unsigned vcpu);
 
 void hv_hpet_save(struct hv_hpet *hpet, struct hv_hpet_record *record_out);
 const char *hv_hpet_check(const struct hv_hpet_record *record);

@@ -52,7 +52,7 @@ void lapic_clear_locked(struct hv_lapic *lapic)
     lapic->extint_message = false;
     lapic->timer_counting = false;
     lapic->tsc_deadline = 0;
-    hv_vpt_stop(&lapic->timer);
+    hv_vpt_reset(&lapic->timer);
 }
 
 /* ISR, TMR and IRR are 8 registers each, 16 bytes apart. */

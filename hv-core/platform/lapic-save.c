@@ -34,6 +34,7 @@ void hv_lapic_save(struct hv_lapic *lapic, struct hv_lapic_record *record_out)
         record_out->timer_elapsed_ns = hv_clock_now(lapic->set->clock).v - lapic->timer_start_ns;
     }
     record_out->tsc_deadline = lapic->tsc_deadline;
+    hv_vpt_save(&lapic->timer, &record_out->timer);
     hv_lock_drop(&lapic->lock);
 }
 
@@ -109,7 +110,7 @@ static const char *lapic_check_timer(const struct hv_lapic_record *record)
     if (record->tsc_deadline && mode != LAPIC_TIMER_TSC_DEADLINE) {
         return "lapic.tsc_deadline";
     }
-    return NULL;
+    return hv_vpt_record_check(HV_VPT_LAPIC, &record->timer);
 }
 
 const char *hv_lapic_check(const struct hv_lapic_record *record, unsigned phys_bits)
@@ -169,6 +170,7 @@ void hv_lapic_load(struct hv_lapic *lapic, const struct hv_lapic_record *record)
     lapic->timer_start_ns = hv_clock_now(lapic->set->clock).v - record->timer_elapsed_ns;
     lapic->tsc_deadline = 0;
     lapic_timer_arm_locked(lapic);
+    hv_vpt_load(&lapic->timer, &record->timer);
     lapic_timer_write_deadline_locked(lapic, record->tsc_deadline, moment);
     lapic_drop(lapic);
 }

@@ -17,7 +17,6 @@ static hv_ns lapic_now(const struct hv_lapic *lapic)
 /* A tick is due: the entry decides what becomes of it. */
 static void lapic_timer_tick_locked(struct hv_lapic *lapic) HV_REQUIRES(&lapic->lock)
 {
-    struct hv_vpt_counters *counters = &lapic->timer.counters;
     uint32_t lvt = lapic->lvt[HV_LAPIC_LVT_TIMER];
 
     if (lapic_timer_mode(lapic) != LAPIC_TIMER_PERIODIC) {
@@ -25,9 +24,9 @@ static void lapic_timer_tick_locked(struct hv_lapic *lapic) HV_REQUIRES(&lapic->
         lapic->tsc_deadline = 0;
     }
     if ((lvt & LAPIC_LVT_MASKED) || !lapic_enabled(lapic)) {
-        hv_count(&counters->masked_skips, 1);
+        hv_vpt_skip(&lapic->timer);
     } else if (lapic->irr[(lvt & LAPIC_LVT_VECTOR) / 32] & 1u << (lvt & 31)) {
-        hv_count(&counters->merged, 1);
+        hv_vpt_merge(&lapic->timer);
     } else {
         hv_vpt_issue(&lapic->timer);
         lapic_request_locked(lapic, (uint8_t)lvt, false);

@@ -202,7 +202,7 @@ int hv_lapic_acknowledge(struct hv_lapic *lapic)
         lapic_offer_eoi_locked(lapic, (uint8_t)vector);
         hv_count(&lapic->counters.acknowledged, 1);
         if ((uint8_t)vector == (uint8_t)lapic->lvt[HV_LAPIC_LVT_TIMER]) {
-            hv_vpt_accept(&lapic->timer);
+            hv_vpt_accept(&lapic->timer, lapic->index);
         }
     } else if (attention & LAPIC_ATTENTION_EXTINT) {
         lapic->extint_message = false;
@@ -282,8 +282,8 @@ int hv_lapics_init(struct hv_lapics *lapics, const struct hv_lapics_config *conf
         lapic->index = i;
         hv_lock_init(&lapic->lock, HV_RANK_LAPIC, "platform.lapic", i);
         lapics->count = i + 1;
-        error = hv_vpt_init(&lapic->timer, config->timer_queue(config->timer_queue_context, i),
-                            HV_VPT_LAPIC, i, lapic_timer_expired, lapic, HV_RANK_LAPIC);
+        error =
+            hv_vpt_init(&lapic->timer, config->timers, HV_VPT_LAPIC, i, lapic_timer_expired, lapic);
         if (error) {
             goto out;
         }

@@ -141,9 +141,7 @@ struct hv_lapics {
 struct hv_lapics_config {
     unsigned vcpus, phys_bits;
     const struct hv_clock *clock;
-    /** The timer queue of the worker that vCPU @vcpu is at home on. */
-    struct hv_timer_queue *(*timer_queue)(void *context, unsigned vcpu);
-    void *timer_queue_context;
+    struct hv_vpt_set *timers; /* borrowed */
     const struct hv_lapic_hooks *hooks;
 };
 
@@ -153,6 +151,7 @@ struct hv_lapic_record {
     uint32_t ldr, dfr, svr, tpr, esr, esr_pending, divide, initial_count;
     uint32_t irr[8], isr[8], tmr[8], lvt[HV_LAPIC_LVT_COUNT];
     uint8_t lint0_high, extint_message, timer_counting, reserved[5];
+    struct hv_vpt_record timer;
 };
 
 /** Make @config->vcpus local APICs in power-up state. -ENOMEM. */

@@ -203,7 +203,7 @@ static const struct hv_bus_ops pit_ops = {pit_read, pit_write};
 static const struct hv_bus_ops pit_port61_ops = {pit_port61_read, pit_port61_write};
 
 int hv_pit_init(struct hv_pit *pit, struct hv_bus *bus, const struct hv_clock *clock,
-                struct hv_timer_queue *queue, const struct hv_irq_line *irq)
+                struct hv_vpt_set *timers, const struct hv_irq_line *irq)
 {
     const struct hv_bus_range ranges[] = {
         {0x40, 4, &pit_ops, pit, "pit", 1},
@@ -215,7 +215,7 @@ int hv_pit_init(struct hv_pit *pit, struct hv_bus *bus, const struct hv_clock *c
     hv_lock_init(&pit->lock, HV_RANK_DEVICE, "platform.pit", 0);
     pit->clock = clock;
     pit->irq = *irq;
-    error = hv_vpt_init(&pit->timer, queue, HV_VPT_PIT, 0, pit_expired, pit, HV_RANK_DEVICE);
+    error = hv_vpt_init(&pit->timer, timers, HV_VPT_PIT, 0, pit_expired, pit);
     if (!error) {
         hv_pit_reset(pit);
         error = hv_bus_add_all(bus, HV_BUS_PORT, ranges, HV_ARRAY_LEN(ranges));
@@ -232,6 +232,7 @@ void hv_pit_finish(struct hv_pit *pit)
 void hv_pit_reset(struct hv_pit *pit)
 {
     hv_lock_take(&pit->lock);
+    hv_vpt_reset(&pit->timer);
     pit->port61 = 0;
     for (unsigned i = 0; i < HV_PIT_CHANNELS; i++) {
         pit->counter[i] = (struct hv_pit_counter){
@@ -244,10 +245,10 @@ void hv_pit_reset(struct hv_pit *pit)
     hv_lock_drop(&pit->lock);
 }
 
-void hv_pit_accepted(struct hv_pit *pit)
+void hv_pit_accepted(struct hv_pit *pit, unsigned vcpu)
 {
     hv_lock_take(&pit->lock);
-    hv_vpt_accept(&pit->timer);
+    hv_vpt_accept(&pit->timer, vcpu);
     hv_lock_drop(&pit->lock);
 }
 
@@ -286,6 +287,7 @@ void hv_pit_save(struct hv_pit *pit, struct hv_pit_record *record_out)
             .counting = counter->counting,
         };
     }
+    hv_vpt_save(&pit->timer, &record_out->timer);
     hv_lock_drop(&pit->lock);
 }
 
@@ -339,7 +341,7 @@ const char *hv_pit_check(const struct hv_pit_record *record)
     if (record->counter[PIT_SPEAKER].gate != (record->port61 & PIT_PORT61_GATE)) {
         return "pit.gate";
     }
-    return NULL;
+    return hv_vpt_record_check(HV_VPT_PIT, &record->timer);
 }
 
 void hv_pit_load(struct hv_pit *pit, const struct hv_pit_record *record)
@@ -374,5 +376,6 @@ void hv_pit_load(struct hv_pit *pit, const struct hv_pit_record *record)
         };
     }
     pit_arm_locked(pit);
+    hv_vpt_load(&pit->timer, &record->timer);
     hv_lock_drop(&pit->lock);
 }

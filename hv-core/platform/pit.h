@@ -83,17 +83,18 @@ struct hv_pit_record {
     uint32_t version;
     uint8_t port61, irq_done, reserved[2];
     struct hv_pit_counter_record counter[HV_PIT_CHANNELS];
+    struct hv_vpt_record timer;
 };
 
 /** Make it on ports 40h to 43h and 61h. @irq is IRQ 0. Errors of hv_bus_add(); -ENOMEM. */
 HV_MUST_CHECK int hv_pit_init(struct hv_pit *pit, struct hv_bus *bus, const struct hv_clock *clock,
-                              struct hv_timer_queue *queue, const struct hv_irq_line *irq);
+                              struct hv_vpt_set *timers, const struct hv_irq_line *irq);
 void hv_pit_finish(struct hv_pit *pit);
 /** Power-up state: no counter counts until it is programmed. */
 void hv_pit_reset(struct hv_pit *pit);
 
-/** A vCPU has taken IRQ 0. No lock held. */
-void hv_pit_accepted(struct hv_pit *pit);
+/** vCPU @vcpu has taken IRQ 0. No lock held. */
+void hv_pit_accepted(struct hv_pit *pit, unsigned vcpu);
 
 void hv_pit_save(struct hv_pit *pit, struct hv_pit_record *record_out);
 const char *hv_pit_check(const struct hv_pit_record *record);

@@ -57,6 +57,7 @@ static void platform_describe(const struct hv_vpt *vpt, struct hv_platform_timer
         number = (unsigned)(vpt->source - HV_VPT_HPET0);
         break;
     case HV_VPT_LAPIC:
+    case HV_VPT_SOURCES:
         break;
     }
     hv_format(timer->name, sizeof(timer->name), "%s%u", name, number);
@@ -70,7 +71,7 @@ void hv_platform_get_timer(const struct hv_platform *platform, unsigned index,
 
     *timer_out = (struct hv_platform_timer){
         .vcpu = vpt->index,
-        .policy = "merge",
+        .policy = hv_tick_policy_name((enum hv_tick_policy)hv_load_relaxed(&vpt->policy_kind)),
         .armed = hv_load_relaxed(&vpt->running),
         .period_ns = hv_load_relaxed(&vpt->period_ns),
         .fired = hv_load_relaxed(&counters->fired),
@@ -81,6 +82,8 @@ void hv_platform_get_timer(const struct hv_platform *platform, unsigned index,
         .masked_skips = hv_load_relaxed(&counters->masked_skips),
         .retargets = hv_load_relaxed(&counters->retargets),
         .period_clamped = hv_load_relaxed(&counters->period_clamped),
+        .pending = hv_load_relaxed(&vpt->pending),
+        .backlog_max = hv_load_relaxed(&counters->backlog_max),
         .late_p50 = hv_histogram_quantile(&vpt->late, 500000),
         .late_p99 = hv_histogram_quantile(&vpt->late, 990000),
         .late_max = hv_load_relaxed(&vpt->late.max_ns),

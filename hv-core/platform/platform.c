@@ -205,13 +205,6 @@ static const struct hv_bus_ops platform_fallback_ops = {
     platform_fallback_write,
 };
 
-static struct hv_timer_queue *platform_queue(void *context, unsigned vcpu)
-{
-    const struct hv_platform_config *config = context;
-
-    return config->queues[vcpu];
-}
-
 /* Interrupt controllers first: devices drive wires while they are made. */
 static int platform_make_chips(struct hv_platform *platform,
                                const struct hv_platform_config *config)
@@ -232,8 +225,7 @@ static int platform_make_chips(struct hv_platform *platform,
         .vcpus = config->vcpus,
         .phys_bits = HV_GUEST_PHYS_BITS,
         .clock = config->clock,
-        .timer_queue = platform_queue,
-        .timer_queue_context = (void *)(uintptr_t)config,
+        .timers = platform->timers,
         .hooks = &hooks,
     };
     int error = hv_lapics_init(&platform->lapics, &lapics);
@@ -267,7 +259,7 @@ static int platform_make_pv(struct hv_platform *platform, const struct hv_platfo
 static int platform_make_timers(struct hv_platform *platform,
                                 const struct hv_platform_config *config)
 {
-    struct hv_timer_queue *queue = config->queues[0];
+    struct hv_vpt_set *timers = platform->timers;
     const struct hv_irq_line pit = {platform_wire_legacy, platform, PLATFORM_IRQ_TIMER};
     const struct hv_irq_line rtc = {platform_wire_legacy, platform, PLATFORM_IRQ_RTC};
     const struct hv_irq_line sci = platform_wire(platform, HV_ACPI_SCI);
@@ -277,16 +269,16 @@ static int platform_make_timers(struct hv_platform *platform,
         platform_wire(platform, PLATFORM_IRQ_RTC),
     };
     const struct hv_acpi_hooks hooks = {platform_poweroff, platform_reset, platform};
-    int error = hv_hpet_init(&platform->hpet, config->bus, config->clock, queue, legacy, &pin);
+    int error = hv_hpet_init(&platform->hpet, config->bus, config->clock, timers, legacy, &pin);
 
     if (!error) {
-        error = hv_pit_init(&platform->pit, config->bus, config->clock, queue, &pit);
+        error = hv_pit_init(&platform->pit, config->bus, config->clock, timers, &pit);
     }
     if (!error) {
-        error = hv_rtc_init(&platform->rtc, config->bus, config->clock, queue, &rtc);
+        error = hv_rtc_init(&platform->rtc, config->bus, config->clock, timers, &rtc);
     }
     if (!error) {
-        error = hv_acpi_init(&platform->acpi, config->bus, config->clock, queue, &sci, &hooks,
+        error = hv_acpi_init(&platform->acpi, config->bus, config->clock, timers, &sci, &hooks,
                              config->log_limit);
     }
     return error;
@@ -317,6 +309,19 @@ static int platform_make_others(struct hv_platform *platform,
     return error;
 }
 
+static int platform_make_set(struct hv_platform *platform, const struct hv_platform_config *config)
+{
+    const struct hv_vpt_set_config timers = {
+        .vcpus = config->vcpus,
+        .queues = config->queues,
+        .kick = platform_kick,
+        .context = platform,
+        .strategy = config->strategy,
+    };
+
+    return hv_vpt_set_create(&timers, &platform->timers);
+}
+
 static void platform_await(struct hv_platform *platform, struct hv_vpt *vpt)
 {
     vpt->awaited = &platform->awaited;
@@ -333,7 +338,10 @@ int hv_platform_init(struct hv_platform *platform, const struct hv_platform_conf
     platform->ops = config->ops;
     platform->ops_context = config->ops_context;
     platform->testing = config->testdev;
-    error = platform_make_chips(platform, config);
+    error = platform_make_set(platform, config);
+    if (!error) {
+        error = platform_make_chips(platform, config);
+    }
     if (!error) {
         error = platform_make_pv(platform, config);
     }
@@ -370,6 +378,8 @@ void hv_platform_finish(struct hv_platform *platform)
     hv_pic_finish(&platform->pic);
     hv_pv_finish(&platform->pv);
     hv_lapics_finish(&platform->lapics);
+    hv_vpt_set_destroy(platform->timers);
+    platform->timers = NULL;
 }
 
 void hv_platform_reset(struct hv_platform *platform)
@@ -404,21 +414,22 @@ static bool platform_carries(struct hv_platform *platform, unsigned gsi, int vec
 }
 
 /* A vCPU has taken @vector: were device timers waiting for that? */
-static void platform_accept(struct hv_platform *platform, uint32_t awaited, int vector)
+static void platform_accept(struct hv_platform *platform, uint32_t awaited, int vector,
+                            unsigned vcpu)
 {
     if ((awaited & 1u << HV_VPT_PIT) && platform_carries(platform, PLATFORM_IRQ_TIMER, vector)) {
-        hv_pit_accepted(&platform->pit);
+        hv_pit_accepted(&platform->pit, vcpu);
     }
     if ((awaited & 1u << HV_VPT_RTC) && platform_carries(platform, PLATFORM_IRQ_RTC, vector)) {
-        hv_rtc_accepted(&platform->rtc);
+        hv_rtc_accepted(&platform->rtc, vcpu);
     }
     if ((awaited & 1u << HV_VPT_PM) && platform_carries(platform, HV_ACPI_SCI, vector)) {
-        hv_acpi_accepted(&platform->acpi);
+        hv_acpi_accepted(&platform->acpi, vcpu);
     }
     for (unsigned i = 0; i < HV_HPET_TIMERS; i++) {
         if ((awaited & 1u << (HV_VPT_HPET0 + i)) &&
             platform_carries(platform, hv_hpet_gsi(&platform->hpet, i), vector)) {
-            hv_hpet_accepted(&platform->hpet, i);
+            hv_hpet_accepted(&platform->hpet, i, vcpu);
         }
     }
 }
@@ -429,7 +440,7 @@ int hv_platform_interrupt_acknowledge(struct hv_platform *platform, unsigned vcp
     uint32_t awaited = hv_load_relaxed(&platform->awaited);
 
     if (HV_UNLIKELY(awaited) && vector >= 0) {
-        platform_accept(platform, awaited, vector);
+        platform_accept(platform, awaited, vector, vcpu);
     }
     return vector;
 }

@@ -58,14 +58,15 @@ struct hv_platform_ops {
 };
 
 struct hv_platform_config {
-    struct hv_bus *bus;                   /* borrowed; the devices add themselves to it */
-    const struct hv_clock *clock;         /* borrowed */
-    struct hv_timer_queue *const *queues; /* one for each vCPU; the devices use the first's */
-    unsigned vcpus;                       /* 1 to HV_MAX_VCPUS */
-    uint64_t memory_bytes;                /* what fw_cfg tells */
-    bool testdev;                         /* with fw_cfg and the test devices */
-    uint32_t pv_features;                 /* enum hv_pv_feature; 0: no such interface */
-    struct hv_memory *memory;             /* borrowed; NULL where there are no pv_features */
+    struct hv_bus *bus;                     /* borrowed; the devices add themselves to it */
+    const struct hv_clock *clock;           /* borrowed */
+    struct hv_timer_queue *const *queues;   /* one for each vCPU: where its timers fire at first */
+    const struct hv_vpt_strategy *strategy; /* NULL: the product's (platform/vpt-strategy.h) */
+    unsigned vcpus;                         /* 1 to HV_MAX_VCPUS */
+    uint64_t memory_bytes;                  /* what fw_cfg tells */
+    bool testdev;                           /* with fw_cfg and the test devices */
+    uint32_t pv_features;                   /* enum hv_pv_feature; 0: no such interface */
+    struct hv_memory *memory;               /* borrowed; NULL where there are no pv_features */
     uint64_t tsc_khz;
     const struct hv_platform_ops *ops; /* borrowed */
     void *ops_context;
@@ -83,6 +84,7 @@ struct hv_platform {
     bool testing; /* fwcfg and testdev exist */
     /* Atomic: a bit for each device timer that has issued a tick which is not accepted yet. */
     _Atomic uint32_t awaited;
+    struct hv_vpt_set *timers; /* owned */
     struct hv_lapics lapics;
     struct hv_pv pv;
     struct hv_pic pic;
@@ -138,6 +140,19 @@ void hv_platform_halt(struct hv_platform *platform);
 
 /* The bootstrap of a vCPU's run: on its own thread. */
 
+/** Have the vCPU's timers deliver what is due. One load when nothing is. */
+static inline void hv_platform_update_timers(struct hv_platform *platform, unsigned vcpu)
+{
+    hv_vpt_update(platform->timers, vcpu);
+}
+
+/** It runs on another worker from now on, whose queue that is. */
+static inline void hv_platform_rehome_timers(struct hv_platform *platform, unsigned vcpu,
+                                             struct hv_timer_queue *queue)
+{
+    hv_vpt_rehome(platform->timers, vcpu, queue);
+}
+
 /** An interrupt waits for this vCPU. Costs one load. */
 static inline bool hv_platform_interrupt_pending(struct hv_platform *platform, unsigned vcpu)
 {
@@ -185,7 +200,7 @@ struct hv_platform_timer {
     const char *policy;
     bool armed;
     uint64_t period_ns, fired, issued, accepted, merged, discarded, masked_skips, retargets,
-        period_clamped;
+        period_clamped, pending, backlog_max;
     /* Acceptance after the due time, and its change from tick to tick, in ns. */
     uint64_t late_p50, late_p99, late_max, jitter_p50, jitter_p99;
 };

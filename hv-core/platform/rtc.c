@@ -81,7 +81,7 @@ static void rtc_settle_locked(struct hv_rtc *rtc, uint64_t now_ns) HV_REQUIRES(&
     (void)!hv_vpt_expire(&rtc->update);
     rtc_follow_locked(rtc, now_ns);
     if (tick && before) {
-        hv_count(&rtc->periodic.counters.merged, 1); /* register C has not been read */
+        hv_vpt_merge(&rtc->periodic); /* register C has not been read */
     } else if (tick) {
         hv_vpt_issue(&rtc->periodic);
     }
@@ -228,7 +228,7 @@ static int rtc_read(void *context, uint32_t vcpu, uint64_t offset, unsigned byte
 static const struct hv_bus_ops rtc_ops = {rtc_read, rtc_write};
 
 int hv_rtc_init(struct hv_rtc *rtc, struct hv_bus *bus, const struct hv_clock *clock,
-                struct hv_timer_queue *queue, const struct hv_irq_line *irq)
+                struct hv_vpt_set *timers, const struct hv_irq_line *irq)
 {
     const struct hv_bus_range ports = {0x70, 2, &rtc_ops, rtc, "rtc", 1};
     int error;
@@ -243,9 +243,10 @@ int hv_rtc_init(struct hv_rtc *rtc, struct hv_bus *bus, const struct hv_clock *c
     rtc->second_ns = hv_clock_now(clock).v;
     rtc->divider_ns = rtc->second_ns;
     rtc_calendar_set(rtc->memory, hv_clock_wall_s(clock));
-    error = hv_vpt_init(&rtc->periodic, queue, HV_VPT_RTC, 0, rtc_expired, rtc, HV_RANK_DEVICE);
+    error = hv_vpt_init(&rtc->periodic, timers, HV_VPT_RTC, 0, rtc_expired, rtc);
     if (!error) {
-        error = hv_vpt_init(&rtc->update, queue, HV_VPT_RTC, 0, rtc_expired, rtc, HV_RANK_DEVICE);
+        error = hv_vpt_init_plain(&rtc->update, hv_vpt_set_queue(timers, 0), HV_VPT_RTC,
+                                  rtc_expired, rtc, HV_RANK_DEVICE);
     }
     if (!error) {
         error = hv_bus_add(bus, HV_BUS_PORT, &ports);
@@ -267,15 +268,16 @@ void hv_rtc_reset(struct hv_rtc *rtc)
     rtc->index = 0;
     rtc->memory[RTC_B] &= (uint8_t) ~(RTC_B_PIE | RTC_B_AIE | RTC_B_UIE | RTC_B_SQWE);
     rtc->memory[RTC_C] = 0;
+    hv_vpt_reset(&rtc->periodic);
     rtc_arm_locked(rtc);
     hv_irq_line_set(&rtc->irq, false);
     hv_lock_drop(&rtc->lock);
 }
 
-void hv_rtc_accepted(struct hv_rtc *rtc)
+void hv_rtc_accepted(struct hv_rtc *rtc, unsigned vcpu)
 {
     hv_lock_take(&rtc->lock);
-    hv_vpt_accept(&rtc->periodic);
+    hv_vpt_accept(&rtc->periodic, vcpu);
     hv_lock_drop(&rtc->lock);
 }
 
@@ -295,6 +297,7 @@ void hv_rtc_save(struct hv_rtc *rtc, struct hv_rtc_record *record_out)
         record_out->periodic_seen = rtc->periodic_seen;
     }
     memcpy(record_out->memory, rtc->memory, sizeof(rtc->memory));
+    hv_vpt_save(&rtc->periodic, &record_out->periodic);
     hv_lock_drop(&rtc->lock);
 }
 
@@ -328,7 +331,7 @@ const char *hv_rtc_check(const struct hv_rtc_record *record)
     if (record->periodic_seen != (period ? ticks / period : 0)) {
         return "rtc.periodic_seen";
     }
-    return NULL;
+    return hv_vpt_record_check(HV_VPT_RTC, &record->periodic);
 }
 
 void hv_rtc_load(struct hv_rtc *rtc, const struct hv_rtc_record *record)
@@ -343,5 +346,6 @@ void hv_rtc_load(struct hv_rtc *rtc, const struct hv_rtc_record *record)
     rtc->divider_ns = now_ns - record->divider_elapsed_ns;
     rtc->periodic_seen = record->periodic_seen;
     rtc_arm_locked(rtc);
+    hv_vpt_load(&rtc->periodic, &record->periodic);
     hv_lock_drop(&rtc->lock);
 }

@@ -46,17 +46,18 @@ struct hv_rtc_record {
     uint8_t index, reserved[3];
     uint64_t second_elapsed_ns, divider_elapsed_ns, periodic_seen;
     uint8_t memory[HV_RTC_BYTES];
+    struct hv_vpt_record periodic;
 };
 
 /** Make it on ports 70h and 71h, at the host's time in UTC. @irq is IRQ 8. As hv_pit_init(). */
 HV_MUST_CHECK int hv_rtc_init(struct hv_rtc *rtc, struct hv_bus *bus, const struct hv_clock *clock,
-                              struct hv_timer_queue *queue, const struct hv_irq_line *irq);
+                              struct hv_vpt_set *timers, const struct hv_irq_line *irq);
 void hv_rtc_finish(struct hv_rtc *rtc);
 /** RESET pin: interrupts off; time and memory stay (data sheet, "RESET"). */
 void hv_rtc_reset(struct hv_rtc *rtc);
 
-/** A vCPU has taken IRQ 8. No lock held. */
-void hv_rtc_accepted(struct hv_rtc *rtc);
+/** vCPU @vcpu has taken IRQ 8. No lock held. */
+void hv_rtc_accepted(struct hv_rtc *rtc, unsigned vcpu);
 
 void hv_rtc_save(struct hv_rtc *rtc, struct hv_rtc_record *record_out);
 const char *hv_rtc_check(const struct hv_rtc_record *record);

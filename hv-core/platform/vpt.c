@@ -1,51 +1,256 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Delivery of ticks: the grid, the floor on periods, and what becomes of missed ticks (merge). */
+/* Timers and their vCPUs: the grid, firing, the exit path, moves. Missed ticks are in vpt-policy.c. */
 #include "platform/vpt.h"
 
+#include <errno.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
 #include "platform/tick.h"
+#include "platform/vpt-private.h"
+#include "platform/vpt-strategy.h"
+#include "sync/race.h"
+
+/* ---- the vCPUs of a machine ---- */
+
+static struct hv_vpt_vcpu *make_vcpu(struct hv_vpt_set *set, unsigned index,
+                                     struct hv_timer_queue *queue)
+{
+    struct hv_vpt_vcpu *vcpu = hv_alloc_aligned(_Alignof(struct hv_vpt_vcpu), sizeof(*vcpu));
+
+    if (vcpu) {
+        hv_lock_init(&vcpu->tm_lock, HV_RANK_TM, "platform.tm", index);
+        hv_list_init(&vcpu->timers);
+        vcpu->set = set;
+        vcpu->index = index;
+        vcpu->queue = queue;
+    }
+    return vcpu;
+}
+
+int hv_vpt_set_create(const struct hv_vpt_set_config *config, struct hv_vpt_set **set_out)
+{
+    struct hv_vpt_set *set = hv_alloc_aligned(_Alignof(struct hv_vpt_set), sizeof(*set));
+
+    *set_out = NULL;
+    if (!set) {
+        return -ENOMEM;
+    }
+    set->strategy = config->strategy ? config->strategy : &hv_vpt_pend;
+    set->kick = config->kick;
+    set->context = config->context;
+    hv_rwlock_init(&set->migrate, HV_RANK_VPT, "platform.vpt.migrate", 0);
+    for (unsigned i = 0; i < HV_VPT_SLOTS; i++) {
+        hv_lock_init(&set->slot[i].lock, HV_RANK_VPT, "platform.vpt.slot", i);
+    }
+    hv_eventcount_init(&set->moved);
+    set->vcpu = hv_alloc(config->vcpus, sizeof(*set->vcpu));
+    while (set->vcpu && set->count < config->vcpus) {
+        set->vcpu[set->count] = make_vcpu(set, set->count, config->queues[set->count]);
+        if (!set->vcpu[set->count]) {
+            break;
+        }
+        set->count++;
+    }
+    if (set->count < config->vcpus) {
+        hv_vpt_set_destroy(set);
+        return -ENOMEM;
+    }
+    *set_out = set;
+    return 0;
+}
+
+void hv_vpt_set_destroy(struct hv_vpt_set *set)
+{
+    if (!set) {
+        return;
+    }
+    for (unsigned i = 0; i < set->count; i++) {
+        HV_ASSERT(!hv_list_linked(&set->vcpu[i]->timers));
+        hv_lock_finish(&set->vcpu[i]->tm_lock);
+        hv_free(set->vcpu[i]);
+    }
+    for (unsigned i = 0; i < HV_VPT_SLOTS; i++) {
+        hv_lock_finish(&set->slot[i].lock);
+    }
+    hv_rwlock_finish(&set->migrate);
+    hv_free(set->vcpu);
+    hv_free(set);
+}
+
+struct hv_timer_queue *hv_vpt_set_queue(const struct hv_vpt_set *set, unsigned index)
+{
+    return set->vcpu[index]->queue;
+}
+
+/* ---- firing, and the exit path ---- */
 
 static void vpt_fire(struct hv_timer *timer, void *context)
 {
     struct hv_vpt *vpt = context;
+    const struct hv_vpt_strategy *strategy;
+    struct hv_vpt_vcpu *vcpu;
 
     (void)timer;
     /* Halted: not due, and not armed, before hv_vpt_resume(). */
-    if (!hv_load_seq(&vpt->halted)) {
+    if (hv_load_seq(&vpt->halted)) {
+        return;
+    }
+    if (!vpt->set) {
         vpt->expired(vpt->context);
+        return;
+    }
+    strategy = vpt->set->strategy;
+    vcpu = strategy->lock_timer(vpt);
+    /* Pairs with the exit path's look. A callback of a previous life does no harm: the device finds
+     * that nothing is due. */
+    hv_or_seq(&vcpu->pending, hv_vpt_bit(vpt));
+    HV_RACE("vpt.fire.pending");
+    strategy->unlock_timer(vpt, vcpu);
+    /* Outside: it may wake a worker. */
+    vpt->set->kick(vpt->set->context, vcpu->index);
+}
+
+/* The timers that are pending, the earliest first, which are not any more. Returns how many. */
+static unsigned take_pending_locked(struct hv_vpt_vcpu *vcpu, struct hv_vpt **due)
+{
+    uint64_t bits = hv_swap_seq(&vcpu->pending, 0);
+    unsigned count = 0;
+
+    hv_list_for_each(node, &vcpu->timers) {
+        struct hv_vpt *vpt = hv_list_entry(node, struct hv_vpt, link);
+        unsigned at = count;
+
+        if (!(bits & hv_vpt_bit(vpt))) {
+            continue;
+        }
+        for (; at > 0 && hv_load_relaxed(&due[at - 1]->due_ns) > hv_load_relaxed(&vpt->due_ns);
+             at--) {
+            due[at] = due[at - 1];
+        }
+        due[at] = vpt;
+        count++;
+    }
+    return count;
+}
+
+void hv_vpt_update(struct hv_vpt_set *set, unsigned index)
+{
+    struct hv_vpt_vcpu *vcpu = set->vcpu[index];
+    struct hv_vpt *due[HV_VPT_SOURCES];
+    unsigned count;
+
+    if (HV_LIKELY(!set->strategy->enter_vcpu(vcpu))) {
+        return;
+    }
+    count = take_pending_locked(vcpu, due);
+    set->strategy->unlock_vcpu(vcpu);
+    HV_RACE("vpt.update.chosen");
+    /* They may be stopped, started anew or moved by now: what is due the device finds out under its
+     * lock. They do not go before the machine's vCPUs have stopped. */
+    for (unsigned i = 0; i < count; i++) {
+        due[i]->expired(due[i]->context);
     }
 }
 
-int hv_vpt_init(struct hv_vpt *vpt, struct hv_timer_queue *queue, enum hv_vpt_source source,
-                unsigned index, void (*expired)(void *context), void *context, enum hv_rank rank)
+void hv_vpt_rehome(struct hv_vpt_set *set, unsigned index, struct hv_timer_queue *queue)
+{
+    struct hv_vpt_vcpu *vcpu = set->vcpu[index];
+
+    set->strategy->lock_vcpu(vcpu);
+    if (vcpu->queue != queue) {
+        vcpu->queue = queue;
+        hv_list_for_each(node, &vcpu->timers) {
+            /* Without room there it fires where it is, and kicks from afar. */
+            (void)!hv_timer_rehome(&hv_list_entry(node, struct hv_vpt, link)->timer, queue);
+        }
+    }
+    set->strategy->unlock_vcpu(vcpu);
+}
+
+void hv_vpt_retarget(struct hv_vpt *vpt, unsigned index)
+{
+    struct hv_vpt_set *set = vpt->set;
+    struct hv_vpt_vcpu *to = set->vcpu[index];
+
+    HV_ASSERT(vpt->source != HV_VPT_LAPIC);
+    if (hv_load_relaxed(&vpt->vcpu) == to) {
+        return;
+    }
+    hv_count(&vpt->counters.retargets, 1);
+    if (set->strategy->move(vpt, to)) {
+        set->kick(set->context, index);
+    }
+}
+
+/* ---- one timer ---- */
+
+static int make_timer(struct hv_vpt *vpt, struct hv_vpt_set *set, struct hv_timer_queue *queue,
+                      enum hv_rank rank)
 {
     int error;
 
-    *vpt = (struct hv_vpt){
-        .source = source,
-        .index = index,
-        .clock = queue->clock,
-        .expired = expired,
-        .context = context,
-    };
+    vpt->set = set;
+    vpt->clock = queue->clock;
     error = hv_timer_init(&vpt->timer, queue, vpt_fire, vpt, rank);
     if (error) {
         vpt->clock = NULL; /* nothing to finish */
+        return error;
+    }
+    hv_lock_init(&vpt->lock, HV_RANK_VPT, "platform.vpt", vpt->source);
+    hv_list_init(&vpt->link);
+    vpt_set_policy(vpt, hv_vpt_default_policy(vpt->source));
+    return 0;
+}
+
+int hv_vpt_init(struct hv_vpt *vpt, struct hv_vpt_set *set, enum hv_vpt_source source,
+                unsigned index, void (*expired)(void *context), void *context)
+{
+    struct hv_vpt_vcpu *vcpu = set->vcpu[index];
+    /* What the strategy takes for a timer. */
+    enum hv_rank rank = set->strategy == &hv_vpt_pend ? HV_RANK_TM : HV_RANK_VPT;
+    int error;
+
+    *vpt =
+        (struct hv_vpt){.source = source, .index = index, .expired = expired, .context = context};
+    error = make_timer(vpt, set, vcpu->queue, rank);
+    if (!error) {
+        /* Last: whoever goes through the vCPU's timers finds it whole. */
+        set->strategy->lock_vcpu(vcpu);
+        hv_vpt_link_locked(vpt, vcpu, false);
+        set->strategy->unlock_vcpu(vcpu);
     }
     return error;
 }
 
-void hv_vpt_finish(struct hv_vpt *vpt)
+int hv_vpt_init_plain(struct hv_vpt *vpt, struct hv_timer_queue *queue, enum hv_vpt_source source,
+                      void (*expired)(void *context), void *context, enum hv_rank rank)
 {
-    if (vpt->clock) {
-        hv_timer_finish(&vpt->timer);
-        vpt->clock = NULL;
-    }
+    *vpt = (struct hv_vpt){.source = source, .expired = expired, .context = context};
+    return make_timer(vpt, NULL, queue, rank);
 }
 
-static void vpt_arm(struct hv_vpt *vpt, hv_ns due, uint64_t period_ns)
+void hv_vpt_finish(struct hv_vpt *vpt)
 {
-    vpt->due = due;
-    hv_store_relaxed(&vpt->period_ns, period_ns);
+    struct hv_vpt_vcpu *vcpu;
+
+    if (!vpt->clock) {
+        return;
+    }
+    /* First, with no lock held: what runs still takes the vCPU's. */
+    hv_timer_finish(&vpt->timer);
+    if (vpt->set) {
+        vcpu = vpt->set->strategy->lock_timer(vpt);
+        (void)hv_vpt_unlink_locked(vpt, vcpu);
+        vpt->set->strategy->unlock_timer(vpt, vcpu);
+    }
+    hv_lock_finish(&vpt->lock);
+    vpt->clock = NULL;
+}
+
+void vpt_arm(struct hv_vpt *vpt, hv_ns due)
+{
+    hv_store_relaxed(&vpt->due_ns, due.v);
     hv_store_relaxed(&vpt->running, true);
     hv_timer_arm(&vpt->timer, due);
 }
@@ -69,17 +274,23 @@ static uint64_t vpt_clamp(struct hv_vpt *vpt, uint64_t ticks, uint32_t hz)
     return floor_ticks;
 }
 
-/* Points of the grid that have passed at @now. */
-static uint64_t vpt_passed(const struct hv_vpt *vpt, hv_ns now)
+uint64_t vpt_passed(const struct hv_vpt *vpt, hv_ns now)
 {
     return hv_ticks_from_ns(now.v - vpt->origin_ns, vpt->hz) / vpt->period_ticks;
 }
 
-static void vpt_arm_point(struct hv_vpt *vpt, uint64_t point)
+hv_ns vpt_point(const struct hv_vpt *vpt, uint64_t point)
 {
-    uint64_t offset_ns = hv_ticks_to_ns(point * vpt->period_ticks, vpt->hz);
+    return (hv_ns){vpt->origin_ns + hv_ticks_to_ns(point * vpt->period_ticks, vpt->hz)};
+}
 
-    vpt_arm(vpt, (hv_ns){vpt->origin_ns + offset_ns}, hv_ticks_to_ns(vpt->period_ticks, vpt->hz));
+/* A life begins. */
+static void vpt_begin(struct hv_vpt *vpt, hv_ns first, uint64_t period_ns)
+{
+    vpt_forget(vpt);
+    vpt->seen = period_ns ? vpt_passed(vpt, first) - 1 : 0;
+    hv_store_relaxed(&vpt->period_ns, period_ns);
+    vpt_arm(vpt, first);
 }
 
 void hv_vpt_start_grid(struct hv_vpt *vpt, uint64_t origin_ns, uint64_t ticks, uint32_t hz)
@@ -87,19 +298,19 @@ void hv_vpt_start_grid(struct hv_vpt *vpt, uint64_t origin_ns, uint64_t ticks, u
     vpt->origin_ns = origin_ns;
     vpt->period_ticks = vpt_clamp(vpt, ticks, hz);
     vpt->hz = hz;
-    vpt_arm_point(vpt, vpt_passed(vpt, hv_clock_now(vpt->clock)) + 1);
+    vpt_begin(vpt, vpt_point(vpt, vpt_passed(vpt, hv_clock_now(vpt->clock)) + 1),
+              hv_ticks_to_ns(vpt->period_ticks, hz));
 }
 
 void hv_vpt_start(struct hv_vpt *vpt, hv_ns first, uint64_t period_ns)
 {
-    if (period_ns == 0) {
-        vpt_arm(vpt, first, 0);
-        return;
+    if (period_ns != 0) {
+        vpt->hz = (uint32_t)HV_NS_PER_S;
+        vpt->period_ticks = vpt_clamp(vpt, period_ns, vpt->hz);
+        vpt->origin_ns = first.v - vpt->period_ticks;
+        period_ns = vpt->period_ticks;
     }
-    vpt->hz = (uint32_t)HV_NS_PER_S;
-    vpt->period_ticks = vpt_clamp(vpt, period_ns, vpt->hz);
-    vpt->origin_ns = first.v - vpt->period_ticks;
-    vpt_arm(vpt, first, vpt->period_ticks);
+    vpt_begin(vpt, first, period_ns);
 }
 
 void hv_vpt_stop(struct hv_vpt *vpt)
@@ -107,76 +318,26 @@ void hv_vpt_stop(struct hv_vpt *vpt)
     if (hv_load_relaxed(&vpt->running)) {
         hv_store_relaxed(&vpt->running, false);
         hv_timer_disarm(&vpt->timer);
+        vpt_forget(vpt);
     }
 }
 
-bool hv_vpt_expire(struct hv_vpt *vpt)
+void hv_vpt_reset(struct hv_vpt *vpt)
 {
-    uint64_t due, passed;
-    hv_ns now;
-
-    if (!hv_load_relaxed(&vpt->running)) {
-        return false;
-    }
-    now = hv_clock_now(vpt->clock);
-    if (hv_ns_before(now, vpt->due)) {
-        return false;
-    }
-    vpt->tick_due = vpt->due;
-    if (hv_load_relaxed(&vpt->period_ns) == 0) {
-        hv_store_relaxed(&vpt->running, false);
-        hv_count(&vpt->counters.fired, 1);
-        return true;
-    }
-    due = vpt_passed(vpt, vpt->due);
-    passed = vpt_passed(vpt, now);
-    hv_count(&vpt->counters.fired, passed - due + 1);
-    hv_count(&vpt->counters.merged, passed - due);
-    vpt_arm_point(vpt, passed + 1);
-    return true;
-}
-
-void hv_vpt_issue(struct hv_vpt *vpt)
-{
-    hv_count(&vpt->counters.issued, 1);
-    if (!vpt->awaits) {
-        vpt->awaits = true;
-        vpt->awaited_due = vpt->tick_due;
-        if (vpt->awaited) {
-            hv_or_seq(vpt->awaited, vpt->awaited_bit);
-        }
-    }
-}
-
-void hv_vpt_accept(struct hv_vpt *vpt)
-{
-    uint64_t late;
-
-    if (!vpt->awaits) {
-        return;
-    }
-    vpt->awaits = false;
-    if (vpt->awaited) {
-        hv_and_seq(vpt->awaited, ~vpt->awaited_bit);
-    }
-    late = hv_clock_now(vpt->clock).v - vpt->awaited_due.v;
-    hv_histogram_record(&vpt->late, late);
-    if (hv_load_relaxed(&vpt->counters.accepted) > 0) {
-        hv_histogram_record(&vpt->jitter,
-                            late > vpt->last_late ? late - vpt->last_late : vpt->last_late - late);
-    }
-    vpt->last_late = late;
-    hv_count(&vpt->counters.accepted, 1);
+    hv_vpt_stop(vpt);
+    vpt_disown(vpt);
+    vpt_forget(vpt);
 }
 
 uint64_t hv_vpt_remaining_ns(const struct hv_vpt *vpt)
 {
     hv_ns now = hv_clock_now(vpt->clock);
+    uint64_t due_ns = hv_load_relaxed(&vpt->due_ns);
 
     if (!hv_load_relaxed(&vpt->running)) {
         return UINT64_MAX;
     }
-    return hv_ns_before(now, vpt->due) ? vpt->due.v - now.v : 0;
+    return now.v < due_ns ? due_ns - now.v : 0;
 }
 
 void hv_vpt_halt(struct hv_vpt *vpt)
@@ -194,6 +355,6 @@ void hv_vpt_resume(struct hv_vpt *vpt)
     hv_store_seq(&vpt->halted, false);
     hv_timer_revive(&vpt->timer);
     if (hv_load_relaxed(&vpt->running)) {
-        hv_timer_arm(&vpt->timer, vpt->due);
+        hv_timer_arm(&vpt->timer, (hv_ns){hv_load_relaxed(&vpt->due_ns)});
     }
 }

@@ -2,35 +2,46 @@
 /*
  * Virtual platform timers: the ticks of PIT, RTC, HPET and local APIC, delivered to a vCPU.
  *
- * A device decides when its counter expires; what happens to ticks that a descheduled vCPU missed,
- * and which locks their delivery takes, is decided here for all of them. The register models do not
- * change when that policy does.
+ * A device decides when its counter expires; who delivers its ticks, what happens to those that a
+ * descheduled vCPU missed, and which locks that takes, is decided here for all of them. The register
+ * models do not change when a policy does.
  *
- *     stopped --hv_vpt_start--> armed --(due)--> fired: device's callback, hv_vpt_expire()
- *                                 ^                          |periodic     |one-shot
- *                                 '--------------------------'             '--> stopped
- *     armed --hv_vpt_stop--> stopped
+ *     stopped --hv_vpt_start--> armed --(due)--> pending: a bit of its target vCPU's word, and a kick
+ *                                 ^                          |
+ *                                 |     the vCPU's exit path, hv_vpt_update(): device's callback
+ *                                 |                          |
+ *                                 '--periodic--- hv_vpt_expire() ---one-shot--> stopped
+ *     armed | pending --hv_vpt_stop--> stopped
  *
- * Ticks stand on a grid: origin + k * period, the period a number of ticks of some frequency, so
- * that 1,193,182 Hz are exact over years. The one policy so far is merge: ticks that were missed
- * become one late tick, and the next comes on the grid. It keeps, over each timer,
+ * The exit path of a vCPU for which nothing is due costs one load of a word on a line of its own, and
+ * writes nothing, however many vCPUs there are. A timer whose bit is set is not armed: one whose
+ * vCPU waits for a CPU does not end the slices of others, and what fell due meanwhile is counted when
+ * the vCPU comes to it. That of a vCPU that is blocked fires, and its kick wakes it.
  *
- *     fired == issued + merged + masked_skips
- *     issued >= accepted
+ * Ticks stand on a grid: origin + k * period, the period a number of ticks of some frequency, so that
+ * 1,193,182 Hz are exact over years. What becomes of missed ones is the policy's (vpt-policy.c). Over
+ * each timer, at any moment that its device's lock is free,
+ *
+ *     fired == accepted + merged + discarded + masked_skips + pending
  *
  * A tick is issued when its interrupt is raised, and accepted when a vCPU takes that interrupt; how
  * long after its due time that was is recorded, and by how much it differs from the tick before.
  *
  * Periods below 100 µs are clamped, counted, and logged once (decisions D12: periodic only).
+ *
+ * Locks: what a device's callback needs is guarded by the device's lock; which vCPU a timer belongs
+ * to, and its bit there, by that vCPU's tm_lock, as the strategy takes it (vpt-strategy.h).
  */
 #pragma once
 
 #include "base/histogram.h"
+#include "base/list.h"
 #include "base/log.h"
 #include "time/timer.h"
 
 #define HV_VPT_PERIOD_FLOOR_NS (100 * HV_NS_PER_US)
 
+/* Each of one vCPU's timers has a bit of its own in the vCPU's word: by source. */
 enum hv_vpt_source {
     HV_VPT_LAPIC,
     HV_VPT_PIT,
@@ -39,35 +50,87 @@ enum hv_vpt_source {
     HV_VPT_HPET1,
     HV_VPT_HPET2,
     HV_VPT_PM,
+    HV_VPT_SOURCES,
+};
+
+/* What becomes of ticks that were missed: libvirt's tickpolicy. */
+enum hv_tick_policy {
+    HV_TICK_MERGE,   /* one late tick for all of them; the next on the grid */
+    HV_TICK_DISCARD, /* none; the next on the grid. Never two times in a row */
+    HV_TICK_DELAY,   /* all of them, each a period after the one before */
+    HV_TICK_CATCHUP, /* all of them, faster than that */
+};
+#define HV_TICK_POLICIES (HV_TICK_CATCHUP + 1)
+
+/** libvirt's word for it; a literal. */
+const char *hv_tick_policy_name(enum hv_tick_policy policy);
+
+struct hv_vpt_policy {
+    enum hv_tick_policy kind;
+    /* CATCHUP only. */
+    uint64_t threshold_ns;  /* fewer missed ticks than this come at the normal rate */
+    uint32_t slew_per_cent; /* of the normal rate, when they come faster: 101 to 10,000 */
+    /* DELAY and CATCHUP. */
+    uint64_t limit_ns; /* older ticks are given up; 0: none is */
 };
 
 /* Counters with the names of statistics: timer.<i>.*. One writer, relaxed readers. */
 struct hv_vpt_counters {
     _Atomic uint64_t fired, issued, accepted, merged, discarded, masked_skips, retargets,
-        period_clamped;
+        period_clamped, backlog_max;
+};
+
+struct hv_vpt;
+struct hv_vpt_set;
+
+/* The timers of one vCPU. */
+struct hv_vpt_vcpu {
+    struct hv_lock tm_lock; /* HV_RANK_TM */
+    /* Set at creation. */
+    struct hv_vpt_set *set;
+    unsigned index;
+    /* Guarded by &tm_lock, as the strategy says. */
+    struct hv_list timers;
+    struct hv_timer_queue *queue; /* of the worker it runs on */
+    /* Atomic: a bit for each timer that fell due, by source; pairs with hv_vpt_update(). The exit path
+     * reads it, so nothing that others write stands beside it. */
+    HV_ALIGNED(HV_CACHE_LINE) _Atomic uint64_t pending;
+    HV_ALIGNED(HV_CACHE_LINE) char end[];
 };
 
 struct hv_vpt {
     struct hv_timer timer;
     /* Set at creation. */
     enum hv_vpt_source source;
-    unsigned index; /* vCPU of a LAPIC timer; else 0 */
+    unsigned index;         /* vCPU of a LAPIC timer; else 0 */
+    struct hv_vpt_set *set; /* NULL: no vCPU's, `expired` is called where the timer fires */
     const struct hv_clock *clock;
-    void (*expired)(void *context); /* worker thread, no lock held */
+    void (*expired)(void *context); /* no lock held */
     void *context;
+    /* Atomic: whose list it is in; HV_VPT_MIGRATING between two. Changed as the strategy says. */
+    _Atomic(struct hv_vpt_vcpu *) vcpu;
+    struct hv_list link; /* guarded likewise */
+    struct hv_lock lock; /* HV_RANK_VPT; strategy `pertimer` only */
     /* Atomic: ticks are held back; pairs with the look of the timer's callback. */
     _Atomic bool halted;
-    /* Guarded by the device's lock; the atomic ones are read by statistics without it. */
+    /* Guarded by the device's lock; the atomic ones are read without it. */
     _Atomic uint64_t period_ns; /* 0: one-shot */
     _Atomic bool running;
-    hv_ns due;
-    uint64_t origin_ns;    /* periodic: tick k is due at origin + k * period (modulo 2^64) */
-    uint64_t period_ticks; /* of @hz */
+    _Atomic uint64_t due_ns; /* of the next tick */
+    uint64_t origin_ns;      /* periodic: tick k is due at origin + k * period (modulo 2^64) */
+    uint64_t period_ticks;   /* of @hz */
+    uint64_t seen;           /* points of the grid that are accounted for */
     uint32_t hz;
-    hv_ns tick_due;     /* of the tick hv_vpt_expire() told of last */
-    bool awaits;        /* an issued tick is not accepted yet */
-    hv_ns awaited_due;  /* of the earliest of those */
-    uint64_t last_late; /* of the tick accepted last, in ns */
+    struct hv_vpt_policy policy;
+    _Atomic uint32_t policy_kind; /* of `policy`, for statistics */
+    _Atomic uint64_t pending;     /* ticks that fired and are neither accepted nor given up */
+    bool discarded_last;          /* DISCARD */
+    uint64_t next_issue_ns;       /* DELAY, CATCHUP: not before */
+    hv_ns tick_due;               /* of the tick hv_vpt_expire() told of last */
+    unsigned taker;               /* the vCPU that took the last one */
+    bool awaits;                  /* an issued tick is not accepted yet */
+    hv_ns awaited_due;            /* of the earliest of those */
+    uint64_t last_late;           /* of the tick accepted last, in ns */
     struct hv_vpt_counters counters;
     struct hv_histogram late, jitter;
     /* Set at creation, may be NULL: a word that has @awaited_bit set while `awaits` is. */
@@ -76,12 +139,59 @@ struct hv_vpt {
     struct hv_log_limit log;
 };
 
-/** Make a stopped timer on @queue. -ENOMEM. @rank is the lowest lock @expired takes. */
-HV_MUST_CHECK int hv_vpt_init(struct hv_vpt *vpt, struct hv_timer_queue *queue,
-                              enum hv_vpt_source source, unsigned index,
-                              void (*expired)(void *context), void *context, enum hv_rank rank);
+struct hv_vpt_strategy;
+
+/* All vCPUs of a machine, and what its timers have in common. */
+struct hv_vpt_set_config {
+    unsigned vcpus;
+    struct hv_timer_queue *const *queues; /* one a vCPU */
+    /** A tick is due: have the vCPU call hv_vpt_update(). Any lock. */
+    void (*kick)(void *context, unsigned vcpu);
+    void *context;
+    const struct hv_vpt_strategy *strategy; /* NULL: hv_vpt_pend */
+};
+
+/** -ENOMEM. */
+HV_MUST_CHECK int hv_vpt_set_create(const struct hv_vpt_set_config *config,
+                                    struct hv_vpt_set **set_out);
+/** Of the worker on which vCPU @index was at home at first. */
+struct hv_timer_queue *hv_vpt_set_queue(const struct hv_vpt_set *set, unsigned index);
+/** All timers are finished. NULL is accepted. */
+void hv_vpt_set_destroy(struct hv_vpt_set *set);
+
+/**
+ * The exit path of vCPU @index, on its thread: have the devices deliver what is due, the earliest first.
+ * No lock held.
+ */
+void hv_vpt_update(struct hv_vpt_set *set, unsigned index);
+
+/** vCPU @index runs on another worker from now on: its timers fire there. Its thread, no lock held. */
+void hv_vpt_rehome(struct hv_vpt_set *set, unsigned index, struct hv_timer_queue *queue);
+
+/**
+ * Make a stopped timer of vCPU @index, on whose thread @expired is called. -ENOMEM.
+ */
+HV_MUST_CHECK int hv_vpt_init(struct hv_vpt *vpt, struct hv_vpt_set *set, enum hv_vpt_source source,
+                              unsigned index, void (*expired)(void *context), void *context);
+/**
+ * One that is no vCPU's: the worker that runs @queue calls @expired. -ENOMEM. @rank is the lowest lock
+ * that takes.
+ */
+HV_MUST_CHECK int hv_vpt_init_plain(struct hv_vpt *vpt, struct hv_timer_queue *queue,
+                                    enum hv_vpt_source source, void (*expired)(void *context),
+                                    void *context, enum hv_rank rank);
 /** Stop for good; waits for a running callback. Zeroed memory is accepted. */
 void hv_vpt_finish(struct hv_vpt *vpt);
+
+/** Its ticks go to vCPU @index from here on, what is pending too. Device lock held; not a LAPIC's. */
+void hv_vpt_retarget(struct hv_vpt *vpt, unsigned index);
+
+/** What the source does when nobody says otherwise. */
+struct hv_vpt_policy hv_vpt_default_policy(enum hv_vpt_source source);
+/** NULL, or what is wrong with it for the source: a sentence that names value and range. */
+const char *hv_vpt_policy_check(enum hv_vpt_source source, const struct hv_vpt_policy *policy);
+/** From the next tick on; backlog that the new one does not keep is given up. Device lock held. */
+void hv_vpt_set_policy(struct hv_vpt *vpt, const struct hv_vpt_policy *policy);
 
 /**
  * Start, or restart: first expiry at @first, then each @period_ns (0: once).
@@ -98,19 +208,30 @@ void hv_vpt_start(struct hv_vpt *vpt, hv_ns first, uint64_t period_ns);
  */
 void hv_vpt_start_grid(struct hv_vpt *vpt, uint64_t origin_ns, uint64_t ticks, uint32_t hz);
 
-/** Stop. As for start, one late callback may still come. */
+/** Stop. As for start, one late callback may still come. What was issued may be accepted still. */
 void hv_vpt_stop(struct hv_vpt *vpt);
+/** Stop, and expect no acceptance: where its interrupt waited is reset, too. */
+void hv_vpt_reset(struct hv_vpt *vpt);
 
 /**
- * The first thing in `expired`, with the device's lock held: is a tick due? If so it is accounted
- * for, and the next one of a periodic timer is armed. False for a callback of a previous life.
+ * The first thing in `expired`, with the device's lock held: is a tick to be issued? What fell due is
+ * accounted for, and the next one of a periodic timer armed. False for a callback of a previous life.
+ * After true the device says what became of the tick: hv_vpt_issue(), _merge() or _skip().
  */
 HV_MUST_CHECK bool hv_vpt_expire(struct hv_vpt *vpt);
 
 /** The tick's interrupt has been raised. Device lock held. */
 void hv_vpt_issue(struct hv_vpt *vpt);
-/** A vCPU has taken an interrupt that may be an issued tick's. Device lock held. */
-void hv_vpt_accept(struct hv_vpt *vpt);
+/** It was raised before, and has not been seen to. Device lock held. */
+void hv_vpt_merge(struct hv_vpt *vpt);
+/** The guest wants no interrupt. Device lock held. */
+void hv_vpt_skip(struct hv_vpt *vpt);
+/**
+ * vCPU @index has taken an interrupt that may be an issued tick's. Device lock held. The timer follows
+ * whoever takes its ticks two times in a row: the guest has routed them there, whichever controllers
+ * they go through.
+ */
+void hv_vpt_accept(struct hv_vpt *vpt, unsigned index);
 
 /** Time to the next expiry in ns (UINT64_MAX when stopped). Device lock held. */
 uint64_t hv_vpt_remaining_ns(const struct hv_vpt *vpt);
@@ -124,3 +245,23 @@ void hv_vpt_pause(struct hv_vpt *vpt);
 void hv_vpt_halt(struct hv_vpt *vpt);
 /** After hv_vpt_pause(). */
 void hv_vpt_resume(struct hv_vpt *vpt);
+
+/* What a device's registers do not tell of its timer. */
+struct hv_vpt_record {
+    uint64_t pending;
+    int64_t next_issue_ns;    /* from now; 0: at once, or none waits for it */
+    uint64_t awaited_late_ns; /* how long ago the tick that is awaited was due */
+    uint64_t threshold_ns, limit_ns;
+    uint32_t policy, slew_per_cent;
+    uint8_t awaits, discarded_last, reserved[6];
+};
+
+/** Device lock held. */
+void hv_vpt_save(const struct hv_vpt *vpt, struct hv_vpt_record *record_out);
+/** NULL, or the name of the field that no timer of the source can have so. */
+const char *hv_vpt_record_check(enum hv_vpt_source source, const struct hv_vpt_record *record);
+/** A record that is right, after the device has started or stopped the timer. Device lock held. */
+void hv_vpt_load(struct hv_vpt *vpt, const struct hv_vpt_record *record);
+
+/** Abort unless the law above holds. Device lock held, no tick between expire and issue. */
+void hv_vpt_check(const struct hv_vpt *vpt);

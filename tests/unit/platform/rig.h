@@ -190,6 +190,15 @@ static inline struct rig *rig_new(void)
     return made ? &rig : NULL;
 }
 
+/* What is due fires, and the vCPUs come to it. */
+static inline void rig_run_timers(struct rig *rig)
+{
+    hv_timer_queue_run(&rig->queue, hv_clock_now(&rig->clock));
+    for (unsigned i = 0; i < RIG_VCPUS; i++) {
+        hv_platform_update_timers(&rig->platform, i);
+    }
+}
+
 /** Move the clock on, stopping at each deadline on the way. */
 static inline void rig_advance(struct rig *rig, uint64_t span_ns)
 {
@@ -206,7 +215,7 @@ static inline void rig_advance(struct rig *rig, uint64_t span_ns)
         if (hv_ns_before(now, next)) {
             hv_clock_advance(&rig->clock, next.v - now.v);
         }
-        hv_timer_queue_run(&rig->queue, hv_clock_now(&rig->clock));
+        rig_run_timers(rig);
     }
 }
 
@@ -214,7 +223,7 @@ static inline void rig_advance(struct rig *rig, uint64_t span_ns)
 static inline void rig_sleep(struct rig *rig, uint64_t span_ns)
 {
     hv_clock_advance(&rig->clock, span_ns);
-    hv_timer_queue_run(&rig->queue, hv_clock_now(&rig->clock));
+    rig_run_timers(rig);
 }
 
 static inline uint64_t rig_access_read(struct rig *rig, enum hv_bus_space space, unsigned vcpu,

@@ -58,6 +58,8 @@ static void test_statistics(void)
 {
     static const char *const names[] = {"pit0",  "rtc",    "pm",     "hpet0",  "hpet1",
                                         "hpet2", "lapic0", "lapic1", "lapic2", "lapic3"};
+    static const char *const policies[] = {"delay", "catchup", "merge",   "merge",   "merge",
+                                           "merge", "catchup", "catchup", "catchup", "catchup"};
     struct hv_platform_timer timer;
     struct rig *rig = rig_new();
 
@@ -73,7 +75,7 @@ static void test_statistics(void)
         TAP_EQ(timer.fired, i == 0 ? 10 : 0);
         TAP_EQ(timer.period_ns, i == 0 ? 999848 : 0);
         TAP_EQ(timer.vcpu, i < 6 ? 0 : i - 6);
-        TAP_STR(timer.policy, "merge");
+        TAP_STR(timer.policy, policies[i]);
     }
 }
 

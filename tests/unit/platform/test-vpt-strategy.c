@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * Timers that fire while they move from vCPU to vCPU: by script, and many times at once; under each
+ * right strategy, and under the wrong ones, which the same scripts catch.
+ */
+#include "lib/threads.h"
+#include "lib/vpt-wrong.h"
+#include "sync/race.h"
+
+#include <signal.h>
+
+#define VCPUS 3u
+
+static struct hv_clock clock_now;
+static struct hv_doorbell bell;
+static struct hv_timer_queue queue;
+static struct hv_vpt_set *set;
+static struct hv_vpt vpt;
+static pthread_mutex_t device = PTHREAD_MUTEX_INITIALIZER;
+static _Atomic uint64_t fired, seen;
+static _Atomic uint32_t kicks, moved, ending;
+
+static void kick(void *context, unsigned vcpu)
+{
+    (void)context;
+    (void)vcpu;
+    hv_add_relaxed(&kicks, 1);
+}
+
+static void expired(void *context)
+{
+    (void)context;
+    hv_store_seq(&seen, hv_load_seq(&fired));
+}
+
+static bool open_set(const struct hv_vpt_strategy *strategy)
+{
+    struct hv_timer_queue *queues[VCPUS] = {&queue, &queue, &queue};
+    const struct hv_vpt_set_config config = {
+        .vcpus = VCPUS, .queues = queues, .kick = kick, .strategy = strategy};
+
+    hv_clock_init_simulated(&clock_now, (hv_ns){1000});
+    hv_doorbell_init(&bell);
+    hv_store_seq(&fired, 0);
+    hv_store_seq(&seen, 0);
+    hv_store_seq(&moved, 0);
+    hv_store_seq(&ending, 0);
+    return hv_timer_queue_init(&queue, &clock_now, &bell, 0) == 0 &&
+           hv_vpt_set_create(&config, &set) == 0 &&
+           hv_vpt_init(&vpt, set, HV_VPT_PIT, 0, expired, NULL) == 0;
+}
+
+static void close_set(void)
+{
+    hv_vpt_finish(&vpt);
+    hv_vpt_set_destroy(set);
+    hv_timer_queue_finish(&queue);
+}
+
+/* As the queue does when it is due. */
+static void fire(void)
+{
+    hv_add_seq(&fired, 1);
+    vpt.timer.callback(&vpt.timer, vpt.timer.context);
+}
+
+static void update_all(void)
+{
+    for (unsigned i = 0; i < VCPUS; i++) {
+        hv_vpt_update(set, i);
+    }
+}
+
+/* In one list, pending nowhere, and no tick was lost. */
+static bool whole(void)
+{
+    unsigned lists = 0;
+    uint64_t bits = 0;
+
+    update_all();
+    for (unsigned i = 0; i < VCPUS; i++) {
+        bits |= hv_load_seq(&set->vcpu[i]->pending);
+        hv_list_for_each(node, &set->vcpu[i]->timers) {
+            lists += node == &vpt.link;
+        }
+    }
+    return lists == 1 && bits == 0 && hv_load_seq(&seen) == hv_load_seq(&fired);
+}
+
+static void fire_body(unsigned index, void *context)
+{
+    (void)index;
+    (void)context;
+    hv_race_name_thread(1);
+    fire();
+}
+
+static void move_body(unsigned index, void *context)
+{
+    (void)index;
+    (void)context;
+    hv_race_name_thread(2);
+    hv_vpt_retarget(&vpt, 1);
+    hv_store_seq(&moved, 1);
+}
+
+/* It is moved while its callback is between locking and unlocking. */
+static void move_amid_fire(const struct hv_vpt_strategy *strategy, bool awaits_move)
+{
+    struct threads firing, moving;
+
+    TAP_OK(open_set(strategy));
+    hv_race_begin();
+    hv_race_stop(1, "vpt.fire.pending", 0);
+    threads_start(&firing, 1, fire_body, NULL);
+    TAP_OK(hv_race_await(1, "vpt.fire.pending"));
+    threads_start(&moving, 1, move_body, NULL);
+    if (awaits_move) {
+        TAP_AWAIT(hv_load_seq(&moved));
+    }
+    hv_race_end();
+    threads_join(&firing);
+    threads_join(&moving);
+    TAP_OK(whole());
+    TAP_EQ(hv_load_seq(&vpt.vcpu) == set->vcpu[1], 1);
+    close_set();
+}
+
+static void legacy_child(void)
+{
+    move_amid_fire(&vpt_legacy, true);
+}
+
+static void test_xsa336(void)
+{
+    if (!HV_CONFIG_RACE_POINTS) {
+        tap_skip("this build has no race points");
+        return;
+    }
+    for (unsigned i = 0; i < HV_VPT_STRATEGIES && !tap_failed(); i++) {
+        move_amid_fire(hv_vpt_strategies[i], false);
+        if (tap_failed()) {
+            tap_note("strategy %s", hv_vpt_strategies[i]->name);
+        }
+    }
+    TAP_DIES(legacy_child, SIGABRT, "platform.tm");
+}
+
+/* It is moved between the callback's look at where it is and its locking that. */
+static bool moved_before_lock(const struct hv_vpt_strategy *strategy, const char *point)
+{
+    struct threads firing;
+    bool good;
+
+    if (!open_set(strategy)) {
+        return false;
+    }
+    hv_race_begin();
+    hv_race_stop(1, point, 0);
+    threads_start(&firing, 1, fire_body, NULL);
+    good = hv_race_await(1, point);
+    hv_vpt_retarget(&vpt, 1);
+    hv_race_end();
+    threads_join(&firing);
+    /* A vCPU in whose list it is not finds no tick, and forgets that there was one. */
+    good = whole() && good;
+    close_set();
+    return good;
+}
+
+static void test_remember_only(void)
+{
+    if (!HV_CONFIG_RACE_POINTS) {
+        tap_skip("this build has no race points");
+        return;
+    }
+    TAP_OK(moved_before_lock(&hv_vpt_pend, "vpt.lock.read"));
+    TAP_OK(!moved_before_lock(&vpt_remember_only, "vpt-wrong.lock.read"));
+}
+
+/* A callback that finds it in nobody's list waits until it is in one. */
+static void test_migrating(void)
+{
+    struct threads firing, moving;
+
+    if (!HV_CONFIG_RACE_POINTS) {
+        tap_skip("this build has no race points");
+        return;
+    }
+    TAP_OK(open_set(&hv_vpt_pend));
+    hv_race_begin();
+    hv_race_stop(2, "vpt.move.between", 0);
+    threads_start(&moving, 1, move_body, NULL);
+    TAP_OK(hv_race_await(2, "vpt.move.between"));
+    hv_race_stop(1, "vpt.lock.read", 0);
+    threads_start(&firing, 1, fire_body, NULL);
+    TAP_OK(hv_race_await(1, "vpt.lock.read"));
+    hv_race_release(1, "vpt.lock.read");
+    TAP_EQ(hv_load_seq(&kicks), hv_load_seq(&kicks));
+    hv_race_end();
+    threads_join(&firing);
+    threads_join(&moving);
+    TAP_OK(hv_load_seq(&set->vcpu[1]->pending) != 0);
+    TAP_OK(whole());
+    close_set();
+}
+
+/* "vpt.after-unlock": stopped, and moved, after the exit path has chosen it. */
+static void update_body(unsigned index, void *context)
+{
+    (void)index;
+    (void)context;
+    hv_race_name_thread(1);
+    hv_vpt_update(set, 0);
+}
+
+static void test_after_unlock(void)
+{
+    struct threads updating;
+
+    if (!HV_CONFIG_RACE_POINTS) {
+        tap_skip("this build has no race points");
+        return;
+    }
+    TAP_OK(open_set(&hv_vpt_pend));
+    fire();
+    hv_race_begin();
+    hv_race_stop(1, "vpt.update.chosen", 0);
+    threads_start(&updating, 1, update_body, NULL);
+    TAP_OK(hv_race_await(1, "vpt.update.chosen"));
+    hv_vpt_retarget(&vpt, 2);
+    fire();
+    hv_race_end();
+    threads_join(&updating);
+    TAP_OK(whole());
+    close_set();
+}
+
+/* ---- all at once ---- */
+
+static void storm_body(unsigned index, void *context)
+{
+    unsigned rounds = *(const unsigned *)context;
+    uint64_t state = 99;
+
+    if (index == 0) {
+        for (unsigned i = 0; i < rounds; i++) {
+            fire();
+        }
+        hv_add_seq(&ending, 1);
+    } else if (index == 1) {
+        for (unsigned i = 0; i < rounds; i++) {
+            state = state * UINT64_C(6364136223846793005) + 1442695040888963407;
+            pthread_mutex_lock(&device);
+            hv_vpt_retarget(&vpt, (unsigned)(state >> 40) % VCPUS);
+            pthread_mutex_unlock(&device);
+        }
+        hv_add_seq(&ending, 1);
+    } else {
+        while (hv_load_seq(&ending) < 2) {
+            hv_vpt_update(set, index - 2);
+            threads_patient(0);
+        }
+    }
+}
+
+static void test_retry_storm(void)
+{
+    unsigned rounds = threads_rounds(3000);
+
+    for (unsigned i = 0; i < HV_VPT_STRATEGIES; i++) {
+        TAP_OK(open_set(hv_vpt_strategies[i]));
+        threads_run(2 + VCPUS, storm_body, &rounds);
+        TAP_OK(whole());
+        TAP_OK(hv_load_relaxed(&vpt.counters.retargets) > 0);
+        close_set();
+        if (tap_failed()) {
+            tap_note("strategy %s", hv_vpt_strategies[i]->name);
+            return;
+        }
+    }
+}
+
+int main(int argc, char **argv)
+{
+    static const struct tap_case cases[] = {
+        {"vpt.xsa336", test_xsa336},           {"vpt.remember-only", test_remember_only},
+        {"vpt.migrating", test_migrating},     {"vpt.after-unlock", test_after_unlock},
+        {"vpt.retry-storm", test_retry_storm},
+    };
+
+    return tap_run(argc, argv, cases, HV_ARRAY_LEN(cases));
+}
