@@ -24,16 +24,17 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <glib-unix.h>
-#include <glib/gstdio.h>
 #include <signal.h>
+#include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 typedef struct {
     LodgeRunOptions options;
     LodgeBuilder *builder;
-    LodgeConsole *console; /* NULL with --serial none */
-    int serial_fd;
+    LodgeConsole *console;   /* NULL with --serial none */
+    int serial_fd, stats_fd; /* -1: none */
+    gboolean stats_made;     /* by us: a refused run leaves no file */
     struct hv_core *core;
     struct hv_domain *domain;
     GMainLoop *loop;
@@ -183,21 +184,38 @@ static gboolean truncate_serial(Run *run, GError **error)
     return FALSE;
 }
 
-/* Told before the run that it would be for nothing. A FIFO may find its reader until then. */
-static gboolean check_stats_path(const Run *run, GError **error)
+/*
+ * Before the run, which would be for nothing, and kept open: what can be written now can be written at
+ * the end. Not blocking, as the serial file. A FIFO wants its reader now, or nobody knows when.
+ */
+static gboolean open_stats(Run *run, GError **error)
 {
     const char *path = run->options.stats_path;
-    int fd;
+    int flags = O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
 
     if (!path) {
         return TRUE;
     }
-    fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0644);
-    if (fd >= 0) {
-        close(fd);
-    } else if (errno != ENXIO) {
+    run->stats_fd = open(path, flags);
+    if (run->stats_fd < 0 && errno == ENOENT) {
+        run->stats_fd = open(path, flags | O_CREAT, 0644);
+        run->stats_made = run->stats_fd >= 0;
+    }
+    if (run->stats_fd < 0) {
         g_set_error(error, LODGE_ERROR, LODGE_ERROR_INPUT,
-                    _("Cannot write the statistics “%s”: %s"), path, g_strerror(errno));
+                    errno == ENXIO
+                        ? _("Cannot write the statistics “%s”: %s (nobody reads the FIFO)")
+                        : _("Cannot write the statistics “%s”: %s"),
+                    path, g_strerror(errno));
+        return FALSE;
+    }
+    if (is_same_file(run->stats_fd, run->options.kernel) ||
+        is_same_file(run->stats_fd, run->options.initrd) ||
+        is_same_file(run->stats_fd, run->options.serial_path)) {
+        g_set_error(error, LODGE_ERROR, LODGE_ERROR_INPUT,
+                    _("The statistics “%s” are the kernel, the initrd or the serial file; name "
+                      "another"),
+                    path);
         return FALSE;
     }
     return TRUE;
@@ -362,12 +380,27 @@ static gboolean run_until_end(Run *run, GError **error)
 }
 
 /* Into the file itself: a new one in its place would replace a device, such as /dev/null. */
-static gboolean write_file(const char *path, const char *text)
+static gboolean write_stats(int fd, const char *text)
 {
-    FILE *file = g_fopen(path, "we");
-    gboolean written = file && fputs(text, file) >= 0 && fputc('\n', file) >= 0;
+    g_autofree char *line = g_strconcat(text, "\n", NULL);
+    struct stat status;
 
-    return file && fclose(file) == 0 && written;
+    if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && ftruncate(fd, 0) < 0) {
+        return FALSE;
+    }
+    /* From here on signals end us: a reader may take his time. */
+    if (!g_unix_set_fd_nonblocking(fd, FALSE, NULL)) {
+        return FALSE;
+    }
+    for (const char *at = line; *at != '\0';) {
+        gssize written = write(fd, at, strlen(at));
+
+        if (written < 0 && errno != EINTR) {
+            return FALSE;
+        }
+        at += written > 0 ? written : 0;
+    }
+    return TRUE;
 }
 
 static char *stats_text(const Run *run)
@@ -394,9 +427,12 @@ static void print_stats(Run *run)
     }
     let_signals_end_us(run);
     text = stats_text(run);
-    if (!run->options.stats_path) {
+    if (run->stats_fd < 0) {
         g_printerr("%s\n", text);
-    } else if (!write_file(run->options.stats_path, text)) {
+        if (ferror(stderr)) {
+            run->status = run->status ? run->status : LODGE_EXIT_FAILED;
+        }
+    } else if (!write_stats(run->stats_fd, text)) {
         g_printerr(_("lodgectl: Cannot write the statistics “%s”: %s\n"), run->options.stats_path,
                    g_strerror(errno));
         run->status = run->status ? run->status : LODGE_EXIT_FAILED;
@@ -428,6 +464,9 @@ static void clean_up(Run *run)
     if (run->serial_fd >= 0) {
         close(run->serial_fd);
     }
+    if (run->stats_fd >= 0) {
+        close(run->stats_fd);
+    }
     g_clear_pointer(&run->loop, g_main_loop_unref);
     lodge_run_options_clear(&run->options);
 }
@@ -444,7 +483,7 @@ static void add_sources(Run *run)
 
 int lodge_verb_run(int argc, char **argv)
 {
-    Run run = {.serial_fd = -1};
+    Run run = {.serial_fd = -1, .stats_fd = -1};
     g_autoptr(GError) error = NULL;
 
     /* A reader of our output that goes away is an end of writing, not of us. */
@@ -460,10 +499,13 @@ int lodge_verb_run(int argc, char **argv)
         /* From the console on a signal must not end us before the terminal is as it was. GLib makes
          * a thread for them, and ends the process when there is none. */
         add_sources(&run);
-        if (check_stats_path(&run, &error) && open_console(&run, &error) &&
+        if (open_console(&run, &error) && open_stats(&run, &error) &&
             create_machine(&run, &error) && set_lock_sampling(&run, &error) &&
             truncate_serial(&run, &error) && run_until_end(&run, &error)) {
             print_stats(&run);
+        }
+        if (error && run.stats_made) {
+            (void)unlink(run.options.stats_path);
         }
     }
     clean_up(&run);
