@@ -140,13 +140,15 @@ static void lock_cost(uint64_t rounds, double *hold_out, double *pair_out)
 
 /* ---- model and host, pair by pair ---- */
 
-/* Large enough for the ends not to count, small enough to be undisturbed now and then. */
-#define TRIAL_DOMAINS 2u
-#define TRIAL_PAGES   (64 * HV_MIB / HV_PAGE_SIZE)
-#define TRIES         5u
-#define HERE_MOST     2u /* threads */
+/* Large enough for the ends not to count, small enough to be undisturbed now and then: of pages whose
+ * destroyers contend for each, fewer. */
+#define TRIAL_DOMAINS   2u
+#define TRIAL_PAGES     (64 * HV_MIB / HV_PAGE_SIZE)
+#define CONTENDED_PAGES (16 * HV_MIB / HV_PAGE_SIZE)
+#define TRIES           5u
+#define HERE_MOST       2u /* threads */
 /* Fewer say nothing, however few runs of other things are wanted. */
-#define PAIRS_LEAST   15u
+#define PAIRS_LEAST     15u
 
 /* Of one way, an entry a pair. */
 struct prediction {
@@ -173,12 +175,15 @@ static struct demand demand_of(const struct destroy_trial *alone, double transfe
 static int pair_once(struct bench *bench, struct destroy *destroy, unsigned run,
                      struct prediction *prediction)
 {
-    double pages = TRIAL_DOMAINS * (double)destroy->rig->pages;
+    bool contended = !destroy->way->serial && !destroy->way->batched;
+    double pages = TRIAL_DOMAINS * (double)(contended ? CONTENDED_PAGES : TRIAL_PAGES);
     double transfer = transfer_ns(bench_size(bench, 500, 20));
     struct destroy_trial trial;
     double empty_hold, pair;
-    int err = destroy_try(destroy, 1, TRIES, &trial);
+    int err;
 
+    destroy->rig->pages = contended ? CONTENDED_PAGES : TRIAL_PAGES;
+    err = destroy_try(destroy, 1, TRIES, &trial);
     lock_cost(bench_size(bench, 500000, 50000), &empty_hold, &pair);
     if (err) {
         return err;
@@ -267,7 +272,7 @@ int destroy_model_rows(struct bench *bench, const struct destroy_way *const *way
     if (!rig || !destroy) {
         abort();
     }
-    *rig = (struct destroy_rig){.domains = TRIAL_DOMAINS, .pages = TRIAL_PAGES};
+    *rig = (struct destroy_rig){.domains = TRIAL_DOMAINS};
     destroy->rig = rig;
     for (unsigned i = 0; i < count; i++) {
         open_prediction(&prediction[i], pairs);

@@ -147,12 +147,13 @@ int destroy_measure(struct destroy *destroy, enum hv_backing_kind backing,
 struct destroy_trial {
     double wall_ns, cpu_ns, hold_p50_ns;
     double operations;  /* on the heap's locks */
-    uint64_t disturbed; /* how often another thread took a destroyer's CPU */
+    uint64_t disturbed; /* how often another thread took a destroyer's CPU, or had it first */
 };
 
 /**
- * By so many threads, each on a CPU of its own: of @tries the one that was disturbed least. (The
- * shortest may be one whose threads were by turns kept from each other.) 0, or -ENOMEM.
+ * By so many threads, each on a CPU of its own: of @tries the one that was disturbed least, and of up
+ * to three times as many until one was not. (The shortest may be one whose threads were kept from each
+ * other.) 0, or -ENOMEM.
  */
 int destroy_try(struct destroy *destroy, unsigned threads, unsigned tries,
                 struct destroy_trial *best_out);
