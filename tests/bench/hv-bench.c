@@ -6,10 +6,7 @@
 #include <string.h>
 
 static const struct hv_bench *const benches[] = {
-    &hv_bench_destroy,
-    &hv_bench_foreign,
-    &hv_bench_locks,
-    &hv_bench_yield,
+    &hv_bench_destroy, &hv_bench_foreign, &hv_bench_locks, &hv_bench_vpt, &hv_bench_yield,
 };
 
 static void print_usage(void)

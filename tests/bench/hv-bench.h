@@ -65,6 +65,7 @@ struct hv_bench {
 extern const struct hv_bench hv_bench_destroy;
 extern const struct hv_bench hv_bench_foreign;
 extern const struct hv_bench hv_bench_locks;
+extern const struct hv_bench hv_bench_vpt;
 extern const struct hv_bench hv_bench_yield;
 
 #define BENCH_OPTIONS_MAX 16

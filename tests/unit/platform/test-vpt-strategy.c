@@ -4,6 +4,7 @@
  * right strategy, and under the wrong ones, which the same scripts catch.
  */
 #include "lib/threads.h"
+#include "lib/vpt-counted.h"
 #include "lib/vpt-wrong.h"
 #include "sync/race.h"
 
@@ -281,12 +282,36 @@ static void test_retry_storm(void)
     }
 }
 
+/* Lines that go from vCPU to vCPU, and atomic operations, at an exit for which nothing is due. */
+static void test_coherence(void)
+{
+    static const struct {
+        const char *name;
+        double transfers, rmw;
+    } rows[] = {
+        {"pend", 0, 0},   {"retry", 0, 2},    {"mid", 0, 2},
+        {"xsa336", 2, 4}, {"pertimer", 0, 2}, {"brlock", 0, 2},
+    };
+
+    for (size_t i = 0; i < HV_ARRAY_LEN(rows); i++) {
+        struct vpt_counted counted;
+
+        TAP_OK(open_set(vpt_counted_strategy(rows[i].name)));
+        counted = vpt_count_exits(set, 10);
+        close_set();
+        if (counted.transfers != rows[i].transfers || counted.rmw != rows[i].rmw) {
+            tap_fail(__FILE__, __LINE__, "%s: %g transfers, %g read-modify-writes", rows[i].name,
+                     counted.transfers, counted.rmw);
+        }
+    }
+}
+
 int main(int argc, char **argv)
 {
     static const struct tap_case cases[] = {
         {"vpt.xsa336", test_xsa336},           {"vpt.remember-only", test_remember_only},
         {"vpt.migrating", test_migrating},     {"vpt.after-unlock", test_after_unlock},
-        {"vpt.retry-storm", test_retry_storm},
+        {"vpt.retry-storm", test_retry_storm}, {"vpt.coherence", test_coherence},
     };
 
     return tap_run(argc, argv, cases, HV_ARRAY_LEN(cases));

@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * `hv-bench vpt`: what the exit of a vCPU pays for virtual timers of which none is due, under each
+ * strategy (platform/vpt-strategy.h); and what becomes of ticks while their timer moves all the time.
+ *
+ *     real      exits of so many vCPUs, dealt out to 1 and 2 threads, one after the other
+ *     counted   lines that go from one cache to another, and atomic operations, an exit
+ *     model     so many vCPUs that exit each --think ns; a line's transfers are served one by one,
+ *               in --transfer ns each (mean value analysis of a closed network of one queue). The
+ *               loss is against exits that share nothing; it sets in where think time is what the
+ *               transfers of all take (`cliff_vcpus`)
+ *
+ * With --retarget N the timer moves N times a second for a second while it fires: ticks that were lost
+ * or delivered twice, and lists it is not in, or in twice, are counted.
+ */
+#include "bench/hv-bench.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/threads.h"
+#include "lib/vpt-counted.h"
+
+#define EXITS_ROUND 64u
+#define SWEEP       9u
+
+static const char *const strategy_names[] = {"pend",     "retry",  "mid", "xsa336",
+                                             "pertimer", "brlock", NULL};
+
+struct rig {
+    struct hv_clock clock;
+    struct hv_doorbell bell;
+    struct hv_timer_queue queue;
+    struct hv_timer_queue *queues[256];
+    struct hv_vpt_set *set;
+    struct hv_vpt vpt; /* the one that moves */
+    uint64_t exits;
+    unsigned threads;
+    double thread_ns[THREADS_MAX];
+    /* Of --retarget. */
+    uint64_t moves, fires;
+    _Atomic uint64_t fired, seen, doubled;
+    _Atomic uint32_t ended;
+};
+
+static void kick(void *context, unsigned vcpu)
+{
+    (void)context;
+    (void)vcpu;
+}
+
+static void expired(void *context)
+{
+    struct rig *rig = context;
+    uint64_t fired = hv_load_seq(&rig->fired);
+
+    /* One bit may stand for several firings, and none for a firing that was seen. */
+    if (hv_swap_seq(&rig->seen, fired) == fired) {
+        hv_add_relaxed(&rig->doubled, 1);
+    }
+}
+
+static bool open_rig(struct rig *rig, unsigned vcpus, const struct hv_vpt_strategy *strategy)
+{
+    struct hv_vpt_set_config config = {
+        .vcpus = vcpus, .queues = rig->queues, .kick = kick, .strategy = strategy};
+
+    memset(rig, 0, sizeof(*rig));
+    hv_clock_init_simulated(&rig->clock, (hv_ns){1000});
+    hv_doorbell_init(&rig->bell);
+    for (unsigned i = 0; i < vcpus; i++) {
+        rig->queues[i] = &rig->queue;
+    }
+    return hv_timer_queue_init(&rig->queue, &rig->clock, &rig->bell, 0) == 0 &&
+           hv_vpt_set_create(&config, &rig->set) == 0 &&
+           hv_vpt_init(&rig->vpt, rig->set, HV_VPT_PIT, 0, expired, rig) == 0;
+}
+
+static void close_rig(struct rig *rig)
+{
+    hv_vpt_finish(&rig->vpt);
+    hv_vpt_set_destroy(rig->set);
+    hv_timer_queue_finish(&rig->queue);
+}
+
+/* ---- real ---- */
+
+static void exit_body(unsigned index, void *context)
+{
+    struct rig *rig = context;
+    double start = bench_thread_ns();
+    unsigned vcpu = index;
+
+    for (uint64_t i = 0; i < rig->exits; i++) {
+        hv_vpt_update(rig->set, vcpu);
+        vcpu += rig->threads;
+        vcpu = vcpu < rig->set->count ? vcpu : index;
+    }
+    rig->thread_ns[index] = bench_thread_ns() - start;
+}
+
+/* ns an exit, of the slowest thread. */
+static double measure_exits(struct rig *rig, unsigned threads)
+{
+    double most = 0;
+
+    rig->threads = threads;
+    threads_run(threads, exit_body, rig);
+    for (unsigned i = 0; i < threads; i++) {
+        most = rig->thread_ns[i] > most ? rig->thread_ns[i] : most;
+    }
+    return most / (double)rig->exits;
+}
+
+static int run_real(struct bench *bench, struct rig *rig, uint64_t chosen, unsigned vcpus)
+{
+    struct bench_series *series[2] = {bench_series_create(bench, HV_VPT_STRATEGIES),
+                                      bench_series_create(bench, HV_VPT_STRATEGIES)};
+
+    for (unsigned run = 0; run < bench->runs; run++) {
+        for (unsigned i = 0; i < HV_VPT_STRATEGIES; i++) {
+            if (!(chosen >> i & 1)) {
+                continue;
+            }
+            if (!open_rig(rig, vcpus, hv_vpt_strategies[i])) {
+                return bench_fail(bench, "no memory for %u vCPUs", vcpus);
+            }
+            rig->exits = bench_size(bench, 4000000, 20000);
+            for (unsigned k = 0; k < 2; k++) {
+                series[k]->each[i].runs[run] = measure_exits(rig, k + 1);
+            }
+            close_rig(rig);
+        }
+    }
+    for (unsigned k = 0; k < 2; k++) {
+        for (unsigned i = 0; i < HV_VPT_STRATEGIES; i++) {
+            if (chosen >> i & 1) {
+                bench_row_begin_as(bench, "vpt", "real");
+                bench_row_text(bench, "strategy", strategy_names[i]);
+                bench_row_number(bench, "vcpus", vcpus);
+                bench_row_number(bench, "threads", k + 1);
+                bench_row_figure(bench, "exit_ns", &series[k]->each[i]);
+                bench_row_end(bench);
+            }
+        }
+        bench_series_destroy(series[k]);
+    }
+    return 0;
+}
+
+/* ---- counted, and the model ---- */
+
+/* Exits a ns that @vcpus make, by mean value analysis. */
+static double throughput(unsigned vcpus, double think, double service)
+{
+    double waiting = 0, rate = 0;
+
+    for (unsigned n = 1; n <= vcpus; n++) {
+        double response = service * (1 + waiting);
+
+        rate = n / (think + response);
+        waiting = rate * response;
+    }
+    return rate;
+}
+
+static void print_real_figure(struct bench *bench, const char *key, double value)
+{
+    double runs[1] = {value};
+    struct bench_figure figure = {.runs = runs, .count = 1};
+
+    bench_row_figure(bench, key, &figure);
+}
+
+static void print_model(struct bench *bench, const char *name, double transfers, unsigned vcpus)
+{
+    double think = (double)bench_option(bench, "--think");
+    double service = transfers * (double)bench_option(bench, "--transfer");
+    double ideal = vcpus / think;
+
+    bench_row_begin_as(bench, "vpt", "model");
+    bench_row_text(bench, "strategy", name);
+    bench_row_number(bench, "vcpus", vcpus);
+    print_real_figure(bench, "model_loss_pct",
+                      service > 0 ? 100 * (1 - throughput(vcpus, think, service) / ideal) : 0);
+    if (service > 0) {
+        print_real_figure(bench, "cliff_vcpus", think / service);
+    }
+    bench_row_end(bench);
+}
+
+static int run_counted(struct bench *bench, struct rig *rig, uint64_t chosen, unsigned vcpus)
+{
+    for (unsigned i = 0; i < HV_VPT_STRATEGIES; i++) {
+        struct vpt_counted counted;
+
+        if (!(chosen >> i & 1)) {
+            continue;
+        }
+        if (!open_rig(rig, vcpus, vpt_counted_strategy(strategy_names[i]))) {
+            return bench_fail(bench, "no memory for %u vCPUs", vcpus);
+        }
+        counted = vpt_count_exits(rig->set, EXITS_ROUND);
+        close_rig(rig);
+        bench_row_begin_as(bench, "vpt", "counted");
+        bench_row_text(bench, "strategy", strategy_names[i]);
+        bench_row_number(bench, "vcpus", vcpus);
+        print_real_figure(bench, "shared_transfers_per_exit", counted.transfers);
+        print_real_figure(bench, "rmw_per_exit", counted.rmw);
+        bench_row_end(bench);
+        for (unsigned k = 0; k < SWEEP; k++) {
+            print_model(bench, strategy_names[i], counted.transfers, 1u << k);
+            if (vcpus > 1u << k && (k + 1 == SWEEP || vcpus < 2u << k)) {
+                print_model(bench, strategy_names[i], counted.transfers, vcpus);
+            }
+        }
+    }
+    return 0;
+}
+
+/* ---- moves ---- */
+
+static void storm_body(unsigned index, void *context)
+{
+    struct rig *rig = context;
+    double start = bench_wall_ns();
+
+    if (index == 0) {
+        for (uint64_t i = 0; i < rig->fires; i++) {
+            hv_add_seq(&rig->fired, 1);
+            rig->vpt.timer.callback(&rig->vpt.timer, rig->vpt.timer.context);
+        }
+        hv_add_seq(&rig->ended, 1);
+    } else if (index == 1) {
+        for (uint64_t i = 0; i < rig->moves; i++) {
+            hv_vpt_retarget(&rig->vpt, (unsigned)(i % rig->set->count));
+            while (bench_wall_ns() - start < (double)i * 1e9 / (double)rig->moves) {
+                threads_patient(0);
+            }
+        }
+        hv_add_seq(&rig->ended, 1);
+    } else {
+        while (hv_load_seq(&rig->ended) < 2) {
+            for (unsigned i = 0; i < rig->set->count; i++) {
+                hv_vpt_update(rig->set, i);
+            }
+        }
+    }
+}
+
+static uint64_t list_errors(const struct rig *rig)
+{
+    unsigned lists = 0;
+    uint64_t bits = 0;
+
+    for (unsigned i = 0; i < rig->set->count; i++) {
+        bits |= hv_load_seq(&rig->set->vcpu[i]->pending);
+        hv_list_for_each(node, &rig->set->vcpu[i]->timers) {
+            lists += node == &rig->vpt.link;
+        }
+    }
+    return (lists != 1) + (bits != 0);
+}
+
+static int run_moves(struct bench *bench, struct rig *rig, uint64_t chosen, unsigned vcpus)
+{
+    int status = 0;
+
+    for (unsigned i = 0; i < HV_VPT_STRATEGIES; i++) {
+        uint64_t lost, errors;
+
+        if (!(chosen >> i & 1)) {
+            continue;
+        }
+        if (!open_rig(rig, vcpus, hv_vpt_strategies[i])) {
+            return bench_fail(bench, "no memory for %u vCPUs", vcpus);
+        }
+        rig->moves = bench_option(bench, "--retarget");
+        rig->fires = bench_size(bench, 1000000, 10000);
+        threads_run(3, storm_body, rig);
+        for (unsigned k = 0; k < vcpus; k++) {
+            hv_vpt_update(rig->set, k);
+        }
+        lost = hv_load_seq(&rig->fired) - hv_load_seq(&rig->seen);
+        errors = list_errors(rig);
+        bench_row_begin_as(bench, "vpt", "real");
+        bench_row_text(bench, "strategy", strategy_names[i]);
+        bench_row_number(bench, "vcpus", vcpus);
+        bench_row_number(bench, "threads", 3);
+        bench_row_count(bench, "retargets", hv_load_relaxed(&rig->vpt.counters.retargets));
+        bench_row_count(bench, "lost_ticks", lost);
+        bench_row_count(bench, "doubled_ticks", hv_load_relaxed(&rig->doubled));
+        bench_row_count(bench, "list_errors", errors);
+        bench_row_end(bench);
+        status = lost || errors ? BENCH_EXIT_FAILED : status;
+        close_rig(rig);
+    }
+    return status;
+}
+
+static int run(struct bench *bench)
+{
+    uint64_t chosen = bench_option(bench, "--strategy");
+    unsigned vcpus = (unsigned)bench_option(bench, "--vcpus");
+    struct rig *rig = aligned_alloc(_Alignof(struct rig), sizeof(*rig));
+    int status;
+
+    if (!rig) {
+        return bench_fail(bench, "no memory");
+    }
+    if (bench_option(bench, "--retarget")) {
+        status = run_moves(bench, rig, chosen, vcpus);
+    } else {
+        status = run_real(bench, rig, chosen, vcpus);
+        status = status ? status : run_counted(bench, rig, chosen, vcpus);
+    }
+    free(rig);
+    return status;
+}
+
+static const struct bench_option options[] = {
+    {.name = "--strategy",
+     .help = "whose exits",
+     .choices = strategy_names,
+     .several = true,
+     .value = (UINT64_C(1) << HV_VPT_STRATEGIES) - 1},
+    {.name = "--vcpus", .help = "of the machine", .min = 2, .max = 256, .value = 92},
+    {.name = "--think",
+     .help = "ns between a vCPU's exits, of the model",
+     .min = 1,
+     .max = 1000000000,
+     .value = 10000},
+    {.name = "--transfer",
+     .help = "ns that a line takes from cache to cache, of the model",
+     .min = 1,
+     .max = 1000000,
+     .value = 100},
+    {.name = "--retarget",
+     .help = "moves a second, while it fires; 0: measure exits",
+     .min = 0,
+     .max = 1000000,
+     .value = 0},
+    {.name = NULL},
+};
+
+const struct hv_bench hv_bench_vpt = {
+    .name = "vpt",
+    .summary = "what an exit pays for timers of which none is due",
+    .engine = "real",
+    .options = options,
+    .run = run,
+};
