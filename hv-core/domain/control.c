@@ -150,6 +150,29 @@ void hv_domain_get_sched(const struct hv_domain *domain, struct hv_sched_paramet
     hv_group_get(&domain->group, parameters_out);
 }
 
+struct tick_change {
+    enum hv_vpt_source source;
+    const struct hv_vpt_policy *policy;
+};
+
+static int set_tick_policy(struct hv_domain *domain, void *context)
+{
+    const struct tick_change *change = context;
+
+    hv_platform_set_tick_policy(&domain->platform, change->source, change->policy);
+    return 0;
+}
+
+int hv_domain_set_tick_policy(struct hv_domain *domain, enum hv_vpt_source source,
+                              const struct hv_vpt_policy *policy, char *why, size_t why_size)
+{
+    struct tick_change change = {source, policy};
+    const char *wrong = hv_vpt_policy_check(source, policy);
+
+    hv_format(why, why_size, "%s", wrong ? wrong : "the machine is being destroyed");
+    return wrong ? -EINVAL : hv_domain_act(domain, set_tick_policy, &change);
+}
+
 static void fill_crash(const struct hv_domain *domain, const struct hv_vcpu *vcpu,
                        struct hv_crash_report *report_out)
 {

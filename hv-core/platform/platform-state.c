@@ -93,6 +93,43 @@ void hv_platform_get_timer(const struct hv_platform *platform, unsigned index,
     platform_describe(vpt, timer_out);
 }
 
+static void set_policy(struct hv_lock *lock, struct hv_vpt *vpt, const struct hv_vpt_policy *policy)
+{
+    hv_lock_take(lock);
+    hv_vpt_set_policy(vpt, policy);
+    hv_lock_drop(lock);
+}
+
+void hv_platform_set_tick_policy(struct hv_platform *platform, enum hv_vpt_source source,
+                                 const struct hv_vpt_policy *policy)
+{
+    struct hv_hpet *hpet = &platform->hpet;
+
+    switch (source) {
+    case HV_VPT_LAPIC:
+        for (unsigned i = 0; i < platform->lapics.count; i++) {
+            struct hv_lapic *lapic = &platform->lapics.lapic[i];
+
+            set_policy(&lapic->lock, &lapic->timer, policy);
+        }
+        break;
+    case HV_VPT_PIT:
+        set_policy(&platform->pit.lock, &platform->pit.timer, policy);
+        break;
+    case HV_VPT_RTC:
+        set_policy(&platform->rtc.lock, &platform->rtc.periodic, policy);
+        break;
+    case HV_VPT_HPET0:
+    case HV_VPT_HPET1:
+    case HV_VPT_HPET2:
+        set_policy(&hpet->lock, &hpet->timer[source - HV_VPT_HPET0].vpt, policy);
+        break;
+    case HV_VPT_PM:
+    case HV_VPT_SOURCES:
+        break;
+    }
+}
+
 static void platform_each_timer(struct hv_platform *platform, void (*act)(struct hv_vpt *vpt))
 {
     act(&platform->pit.timer);

@@ -193,6 +193,13 @@ void hv_platform_msi(struct hv_platform *platform, uint64_t address, uint32_t da
 size_t hv_platform_console_input(struct hv_platform *platform, const uint8_t *data, size_t bytes);
 void hv_platform_console_writable(struct hv_platform *platform);
 
+/**
+ * Change what becomes of missed ticks of all timers of @source (of all local APICs). From the next tick
+ * on; the policy is one that hv_vpt_policy_check() allows. Any thread, no lock held.
+ */
+void hv_platform_set_tick_policy(struct hv_platform *platform, enum hv_vpt_source source,
+                                 const struct hv_vpt_policy *policy);
+
 /* Statistics of virtual timers, timer.<i>.* (no lock is taken). */
 struct hv_platform_timer {
     char name[16]; /* pit0, rtc, hpet0 … hpet2, pm, lapic0 … */

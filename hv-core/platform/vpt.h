@@ -39,40 +39,12 @@
 #include "base/log.h"
 #include "time/timer.h"
 
+#include <hv/timers.h>
+
 #define HV_VPT_PERIOD_FLOOR_NS (100 * HV_NS_PER_US)
-
-/* Each of one vCPU's timers has a bit of its own in the vCPU's word: by source. */
-enum hv_vpt_source {
-    HV_VPT_LAPIC,
-    HV_VPT_PIT,
-    HV_VPT_RTC,
-    HV_VPT_HPET0,
-    HV_VPT_HPET1,
-    HV_VPT_HPET2,
-    HV_VPT_PM,
-    HV_VPT_SOURCES,
-};
-
-/* What becomes of ticks that were missed: libvirt's tickpolicy. */
-enum hv_tick_policy {
-    HV_TICK_MERGE,   /* one late tick for all of them; the next on the grid */
-    HV_TICK_DISCARD, /* none; the next on the grid. Never two times in a row */
-    HV_TICK_DELAY,   /* all of them, each a period after the one before */
-    HV_TICK_CATCHUP, /* all of them, faster than that */
-};
-#define HV_TICK_POLICIES (HV_TICK_CATCHUP + 1)
 
 /** libvirt's word for it; a literal. */
 const char *hv_tick_policy_name(enum hv_tick_policy policy);
-
-struct hv_vpt_policy {
-    enum hv_tick_policy kind;
-    /* CATCHUP only. */
-    uint64_t threshold_ns;  /* fewer missed ticks than this come at the normal rate */
-    uint32_t slew_per_cent; /* of the normal rate, when they come faster: 101 to 10,000 */
-    /* DELAY and CATCHUP. */
-    uint64_t limit_ns; /* older ticks are given up; 0: none is */
-};
 
 /* Counters with the names of statistics: timer.<i>.*. One writer, relaxed readers. */
 struct hv_vpt_counters {

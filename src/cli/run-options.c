@@ -2,6 +2,8 @@
 /* Options of `lodgectl run`: each bad value is one line that names it, the rule and the next step. */
 #include "cli/run-options.h"
 
+#include "cli/timer-option.h"
+
 #include "common/i18n.h"
 #include "common/lodge-error.h"
 #include "common/units.h"
@@ -21,6 +23,7 @@
 typedef struct {
     char *kernel, *initrd, *append, *memory, *vcpus, *workers, *engine, *serial, *timeout,
         *on_reboot, *stats, *lock_sampling, *debug, *policy, *boost, *pv;
+    char **timers;
     gboolean testdev;
 } Given;
 
@@ -38,6 +41,7 @@ static void given_clear(Given *given)
     g_free(given->on_reboot);
     g_free(given->stats);
     g_free(given->lock_sampling);
+    g_strfreev(given->timers);
     g_free(given->debug);
     g_free(given->policy);
     g_free(given->boost);
@@ -310,6 +314,29 @@ static gboolean take_pv(LodgeRunOptions *options, const char *text, GError **err
     return TRUE;
 }
 
+static void timer_clear(gpointer data)
+{
+    lodge_timer_option_clear(data);
+}
+
+static gboolean take_timers(LodgeRunOptions *options, char **texts, GError **error)
+{
+    if (!texts) {
+        return TRUE;
+    }
+    options->timers = g_array_new(FALSE, FALSE, sizeof(LodgeTimerOption));
+    g_array_set_clear_func(options->timers, timer_clear);
+    for (guint i = 0; texts[i]; i++) {
+        LodgeTimerOption one = {0};
+
+        if (!lodge_timer_option_parse(&one, texts[i], error)) {
+            return FALSE;
+        }
+        g_array_append_val(options->timers, one);
+    }
+    return TRUE;
+}
+
 static gboolean check(LodgeRunOptions *options, Given *given, GError **error)
 {
     if (!given->kernel) {
@@ -327,7 +354,8 @@ static gboolean check(LodgeRunOptions *options, Given *given, GError **error)
            take_on_reboot(options, given->on_reboot, error) &&
            take_stats(options, given->stats, error) &&
            take_lock_sampling(options, given->lock_sampling, error) &&
-           take_debug(options, given->debug, error) && take_pv(options, given->pv, error);
+           take_timers(options, given->timers, error) && take_debug(options, given->debug, error) &&
+           take_pv(options, given->pv, error);
 }
 
 static GOptionContext *make_context(Given *given)
@@ -366,6 +394,9 @@ static GOptionContext *make_context(Given *given)
          N_("json|locks|locks-json[:FILE]")},
         {"lock-sampling", 0, 0, G_OPTION_ARG_FILENAME, &given->lock_sampling,
          N_("time one taking in N of the locks of a class (default 64)"), N_("CLASS=N[,CLASS=N]")},
+        {"timer", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &given->timers,
+         N_("what becomes of a timer's missed ticks: merge, discard, delay or catchup"),
+         N_("NAME,policy=…")},
         {"pv", 0, 0, G_OPTION_ARG_FILENAME, &given->pv,
          N_("what the guest sees of KVM's paravirtual interface (default on)"),
          N_("on|off|PART[,PART]")},
@@ -412,4 +443,5 @@ void lodge_run_options_clear(LodgeRunOptions *options)
     g_clear_pointer(&options->serial_path, g_free);
     g_clear_pointer(&options->stats_path, g_free);
     g_clear_pointer(&options->lock_sampling, g_array_unref);
+    g_clear_pointer(&options->timers, g_array_unref);
 }

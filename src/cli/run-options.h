@@ -39,6 +39,7 @@ typedef struct {
     LodgeStats stats;
     char *stats_path;      /* NULL: stderr */
     GArray *lock_sampling; /* of LodgeLockSampling; NULL: as it is */
+    GArray *timers;        /* of LodgeTimerOption; NULL: as they are */
 } LodgeRunOptions;
 
 /**

@@ -14,6 +14,7 @@
 #include "cli/run-options.h"
 #include "cli/stats-json.h"
 #include "cli/stats-locks.h"
+#include "cli/timer-option.h"
 #include "common/i18n.h"
 #include "common/lodge-error.h"
 #include "common/thread.h"
@@ -282,6 +283,27 @@ static gboolean set_lock_sampling(const Run *run, GError **error)
     return TRUE;
 }
 
+static gboolean set_timers(const Run *run, GError **error)
+{
+    const GArray *wanted = run->options.timers;
+
+    for (guint i = 0; wanted && i < wanted->len; i++) {
+        const LodgeTimerOption *one = &g_array_index(wanted, LodgeTimerOption, i);
+        char why[128] = "";
+        int rc = 0;
+
+        for (guint source = one->first; rc == 0 && source <= one->last; source++) {
+            rc = hv_domain_set_tick_policy(run->domain, (enum hv_vpt_source)source, &one->policy,
+                                           why, sizeof(why));
+        }
+        if (rc < 0) {
+            g_set_error(error, LODGE_ERROR, LODGE_ERROR_INPUT, "--timer %s: %s", one->text, why);
+            return FALSE;
+        }
+    }
+    return TRUE;
+}
+
 static gboolean start_machine(Run *run, GError **error)
 {
     int rc;
@@ -501,7 +523,8 @@ int lodge_verb_run(int argc, char **argv)
         add_sources(&run);
         if (open_console(&run, &error) && open_stats(&run, &error) &&
             create_machine(&run, &error) && set_lock_sampling(&run, &error) &&
-            truncate_serial(&run, &error) && run_until_end(&run, &error)) {
+            set_timers(&run, &error) && truncate_serial(&run, &error) &&
+            run_until_end(&run, &error)) {
             print_stats(&run);
         }
         if (error && run.stats_made) {

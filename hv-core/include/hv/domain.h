@@ -14,6 +14,7 @@
 
 #include <hv/guest-copy.h>
 #include <hv/sched.h>
+#include <hv/timers.h>
 #include <hv/types.h>
 
 struct hv_core;
@@ -104,6 +105,18 @@ HV_MUST_CHECK int hv_domain_set_sched(struct hv_domain *domain,
                                       size_t why_size);
 void hv_domain_get_sched(const struct hv_domain *domain,
                          struct hv_sched_parameters *parameters_out);
+
+/**
+ * Change what becomes of missed ticks of a timer; it may run meanwhile. Of a local APIC's: of all of
+ * them.
+ *
+ * @why  as for hv_domain_create().
+ *
+ * Returns 0; -EINVAL for a policy that the timer cannot have; -ECANCELED when it is dying.
+ */
+HV_MUST_CHECK int hv_domain_set_tick_policy(struct hv_domain *domain, enum hv_vpt_source source,
+                                            const struct hv_vpt_policy *policy, char *why,
+                                            size_t why_size);
 
 /** What names the domain, also to whom it was not given. */
 hv_handle hv_domain_handle(const struct hv_domain *domain);
