@@ -215,7 +215,7 @@ static void print_table(const struct trial *trial)
                median(trial, CPU_PER_GIB, i), median(trial, ISSUED, i), median(trial, FILTERED, i),
                median(trial, WAITED, i), median(trial, VIOLATIONS, i));
     }
-    fflush(stdout);
+    bench_flush();
 }
 
 static void print_rows(struct bench *bench, const struct trial *trial)

@@ -3,7 +3,6 @@
 #include "bench/hv-bench.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,34 +14,6 @@
 #define SEED        UINT64_C(0x10d6e)
 
 /* ---- options ---- */
-
-static int complain(const struct bench *bench, const char *format, ...) HV_PRINTF(2, 3);
-
-static int complain(const struct bench *bench, const char *format, ...)
-{
-    va_list args;
-
-    fprintf(stderr, "hv-bench %s: ", bench->what->name);
-    va_start(args, format);
-    vfprintf(stderr, format, args);
-    va_end(args);
-    fprintf(stderr, "\n");
-    return BENCH_EXIT_USAGE;
-}
-
-int bench_fail(const struct bench *bench, const char *format, ...)
-{
-    va_list args;
-
-    fflush(stdout);
-    bench_progress(bench, NULL);
-    fprintf(stderr, "hv-bench %s: ", bench->what->name);
-    va_start(args, format);
-    vfprintf(stderr, format, args);
-    va_end(args);
-    fprintf(stderr, "\n");
-    return BENCH_EXIT_FAILED;
-}
 
 static void list_choices(const struct bench_option *option, char *text, size_t size)
 {
@@ -101,7 +72,7 @@ static uint64_t parse_several(const struct bench_option *option, const char *tex
     }
 }
 
-static int parse_choice(const struct bench *bench, struct bench_option *option, const char *text)
+static int parse_choice(struct bench_option *option, const char *text)
 {
     size_t found = find_choice(option, text, strlen(text));
     uint64_t mask = option->several ? parse_several(option, text) : 0;
@@ -109,31 +80,41 @@ static int parse_choice(const struct bench *bench, struct bench_option *option, 
 
     if (option->several ? mask == 0 : !option->choices[found]) {
         list_choices(option, allowed, sizeof(allowed));
-        return complain(bench, "%s “%s”: expected %s%s", option->name, text, allowed,
-                        option->several ? ", with commas between, or all" : "");
+        return bench_complain("%s “%s”: expected %s%s", option->name, text, allowed,
+                              option->several ? ", with commas between, or all" : "");
     }
     option->value = option->several ? mask : found;
     return 0;
 }
 
-/* @prefix may stand before it, unless NULL. */
-static int parse_number(const struct bench *bench, const char *name, const char *prefix,
-                        const char *text, uint64_t min, uint64_t max, uint64_t *value_out)
+bool bench_read_number(const char *text, uint64_t min, uint64_t max, uint64_t *value_out)
 {
-    size_t skipped = prefix && strncmp(text, prefix, strlen(prefix)) == 0 ? strlen(prefix) : 0;
-    const char *digits = text + skipped;
-    char *end = NULL;
+    size_t digits = strspn(text, "0123456789");
     unsigned long long value;
 
+    /* strtoull() would also take blanks and a sign; and 010 is eight to some. */
+    if (digits == 0 || text[digits] != '\0' || (text[0] == '0' && digits > 1)) {
+        return false;
+    }
     errno = 0;
-    value = strtoull(digits, &end, 0);
-    /* It would also take blanks and a sign. */
-    if (errno != 0 || digits[0] < '0' || digits[0] > '9' || *end != '\0' || value < min ||
-        value > max) {
-        return complain(bench, "%s “%s”: expected %s%sa number from %" PRIu64 " to %" PRIu64, name,
-                        text, prefix ? prefix : "", prefix ? " and " : "", min, max);
+    value = strtoull(text, NULL, 10);
+    if (errno != 0 || value < min || value > max) {
+        return false;
     }
     *value_out = value;
+    return true;
+}
+
+/* @prefix may stand before it, unless NULL. */
+static int parse_number(const char *name, const char *prefix, const char *text, uint64_t min,
+                        uint64_t max, uint64_t *value_out)
+{
+    size_t skipped = prefix && strncmp(text, prefix, strlen(prefix)) == 0 ? strlen(prefix) : 0;
+
+    if (!bench_read_number(text + skipped, min, max, value_out)) {
+        return bench_complain("%s “%s”: expected %s%sa decimal number from %" PRIu64 " to %" PRIu64,
+                              name, text, prefix ? prefix : "", prefix ? " and " : "", min, max);
+    }
     return 0;
 }
 
@@ -145,22 +126,22 @@ static int unknown(const struct bench *bench, const char *name)
     for (size_t i = 0; bench->options[i].name && at < sizeof(allowed); i++) {
         at += (size_t)snprintf(allowed + at, sizeof(allowed) - at, ", %s", bench->options[i].name);
     }
-    return complain(bench, "unknown option “%s”; expected %s", name, allowed);
+    return bench_complain("unknown option “%s”; expected %s", name, allowed);
 }
 
-static int parse_option(const struct bench *bench, struct bench_option *option, const char *value)
+static int parse_option(struct bench_option *option, const char *value)
 {
     if (option->text && value[0] == '\0') {
-        return complain(bench, "%s “”: expected a %s", option->name, option->help);
+        return bench_complain("%s “”: expected a %s", option->name, option->help);
     }
     if (option->text) {
         option->text = value;
         return 0;
     }
     if (option->choices) {
-        return parse_choice(bench, option, value);
+        return parse_choice(option, value);
     }
-    return parse_number(bench, option->name, option->prefix, value, option->min, option->max,
+    return parse_number(option->name, option->prefix, value, option->min, option->max,
                         &option->value);
 }
 
@@ -171,17 +152,17 @@ static int parse_valued(struct bench *bench, const char *name, const char *value
     int status;
 
     if (strcmp(name, "--runs") == 0) {
-        status = parse_number(bench, name, NULL, value, 1, RUNS_MAX, &number);
+        status = parse_number(name, NULL, value, 1, RUNS_MAX, &number);
         bench->runs = (unsigned)number;
         return status;
     }
     if (strcmp(name, "--seed") == 0) {
-        return parse_number(bench, name, NULL, value, 0, UINT64_MAX, &bench->seed);
+        return parse_number(name, NULL, value, 0, UINT64_MAX, &bench->seed);
     }
     for (struct bench_option *option = bench->options; option->name; option++) {
         if (strcmp(option->name, name) == 0) {
             option->quick = 0;
-            return parse_option(bench, option, value);
+            return parse_option(option, value);
         }
     }
     return unknown(bench, name);
@@ -323,7 +304,7 @@ static double *room_for(unsigned runs)
     double *room = calloc(runs, sizeof(*room));
 
     if (!room) {
-        abort();
+        bench_die("no memory for the figures of %u runs", runs);
     }
     return room;
 }
@@ -334,7 +315,7 @@ struct bench_series *bench_series_of(unsigned variants, unsigned runs)
         calloc(1, sizeof(*series) + variants * sizeof(struct bench_figure));
 
     if (!series) {
-        abort();
+        bench_die("no memory for %u figures", variants);
     }
     series->variants = variants;
     for (unsigned i = 0; i < variants; i++) {

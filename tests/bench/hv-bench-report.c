@@ -2,6 +2,7 @@
 /* What a bench prints: the setup, and rows, as text or JSON. See hv-bench.h. */
 #include "bench/hv-bench.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +11,96 @@
 #include <unistd.h>
 
 #include "hv-config.h"
+
+/* ---- messages ---- */
+
+/* The bench that runs: a process runs one, and who runs out of memory far below knows of none. */
+static const char *running;
+
+void bench_begin(const struct hv_bench *what)
+{
+    running = what->name;
+}
+
+/* What the user gave may hold anything, and one line is to stay one. */
+static void print_escaped(FILE *out, const char *text)
+{
+    for (const char *at = text; *at != '\0'; at++) {
+        if (*at == '\n') {
+            fputs("\\n", out);
+        } else if ((unsigned char)*at < ' ' || *at == 0x7f) {
+            fprintf(out, "\\x%02x", (unsigned char)*at);
+        } else {
+            putc(*at, out);
+        }
+    }
+}
+
+static void say(const char *format, va_list args) HV_PRINTF(1, 0);
+
+static void say(const char *format, va_list args)
+{
+    char *line;
+
+    if (vasprintf(&line, format, args) < 0) {
+        line = NULL;
+    }
+    fprintf(stderr, "hv-bench%s%s: ", running ? " " : "", running ? running : "");
+    print_escaped(stderr, line ? line : "no memory");
+    fputs("\n", stderr);
+    free(line);
+}
+
+int bench_complain(const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    say(format, args);
+    va_end(args);
+    return BENCH_EXIT_USAGE;
+}
+
+void bench_warn(const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    say(format, args);
+    va_end(args);
+}
+
+int bench_fail(const struct bench *bench, const char *format, ...)
+{
+    va_list args;
+
+    fflush(stdout);
+    bench_progress(bench, NULL);
+    va_start(args, format);
+    say(format, args);
+    va_end(args);
+    return BENCH_EXIT_FAILED;
+}
+
+void bench_die(const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    say(format, args);
+    va_end(args);
+    exit(BENCH_EXIT_FAILED);
+}
+
+void bench_flush(void)
+{
+    if (fflush(stdout) != 0) {
+        bench_die("cannot write the output: %s", strerror(errno));
+    }
+    if (ferror(stdout)) {
+        bench_die("cannot write the output: some of it is lost"); /* by a printf() before */
+    }
+}
 
 /* ---- JSON ---- */
 
@@ -48,7 +139,7 @@ static void put_text(struct bench *bench, const char *key, const char *value)
     if (bench->json) {
         print_string(value);
     } else {
-        fputs(value, stdout);
+        print_escaped(stdout, value);
     }
 }
 
@@ -132,7 +223,7 @@ void bench_print_setup(struct bench *bench)
         }
     }
     puts(bench->json ? "}}" : "");
-    fflush(stdout);
+    bench_flush();
 }
 
 /* ---- rows ---- */
@@ -202,7 +293,7 @@ void bench_row_interval(struct bench *bench, const char *key, const struct bench
 void bench_row_end(struct bench *bench)
 {
     puts(bench->json ? "}" : "");
-    fflush(stdout);
+    bench_flush();
 }
 
 /* ---- progress ---- */

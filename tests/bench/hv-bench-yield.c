@@ -61,12 +61,7 @@ static uint64_t *parameter_of(struct yield_parameters *parameters, unsigned inde
 
 static bool read_value(const char *word, unsigned index, uint64_t *value_out)
 {
-    char *rest;
-
-    errno = 0;
-    *value_out = strtoull(word, &rest, 10);
-    return errno == 0 && rest != word && *rest == '\0' && *value_out >= known[index].min &&
-           *value_out <= known[index].max;
+    return bench_read_number(word, known[index].min, known[index].max, value_out);
 }
 
 /* One line; false when it says nothing that can be understood. */

@@ -2,6 +2,7 @@
 /* `hv-bench NAME [OPTION…]`: the benches of the core's mechanisms. See hv-bench.h. */
 #include "bench/hv-bench.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -30,13 +31,15 @@ static const struct hv_bench *find(const char *name)
 
 static int complain(const char *name)
 {
-    fprintf(stderr,
-            name ? "hv-bench: no bench “%s”; expected " : "hv-bench: a name is missing: ", name);
-    for (size_t i = 0; i < HV_ARRAY_LEN(benches); i++) {
-        fprintf(stderr, "%s%s", i ? ", " : "", benches[i]->name);
+    char names[256];
+    size_t at = 0;
+
+    for (size_t i = 0; i < HV_ARRAY_LEN(benches) && at < sizeof(names); i++) {
+        at += (size_t)snprintf(names + at, sizeof(names) - at, "%s%s", i ? ", " : "",
+                               benches[i]->name);
     }
-    fprintf(stderr, "\n");
-    return BENCH_EXIT_USAGE;
+    return name ? bench_complain("no bench “%s”; expected %s", name, names)
+                : bench_complain("a name is missing: %s", names);
 }
 
 int main(int argc, char **argv)
@@ -45,23 +48,29 @@ int main(int argc, char **argv)
     bool help = false;
     int status;
 
+    /* A file that may grow no further is an error of the write, as a full disk is. */
+    signal(SIGXFSZ, SIG_IGN);
     if (argc > 1 && strcmp(argv[1], "--help") == 0) {
         print_usage();
+        bench_flush();
         return 0;
     }
     bench.what = argc > 1 ? find(argv[1]) : NULL;
     if (!bench.what) {
         return complain(argc > 1 ? argv[1] : NULL);
     }
+    bench_begin(bench.what);
     status = bench_parse(&bench, argc - 2, argv + 2, &help);
     if (status != 0) {
         return status;
     }
     if (help) {
         bench_print_help(bench.what);
+        bench_flush();
         return 0;
     }
     bench_print_setup(&bench);
     status = bench.what->run(&bench);
-    return fflush(stdout) == 0 ? status : BENCH_EXIT_FAILED;
+    bench_flush();
+    return status;
 }

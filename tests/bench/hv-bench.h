@@ -79,6 +79,9 @@ struct bench {
     bool first;                                     /* nothing stands in the row yet */
 };
 
+/** Read a plain decimal number, without sign or blanks or zeros before it. False when it is none. */
+bool bench_read_number(const char *text, uint64_t min, uint64_t max, uint64_t *value_out);
+
 /** What was given, or the default, for the option of that name, which the bench has. */
 uint64_t bench_option(const struct bench *bench, const char *name);
 
@@ -146,10 +149,26 @@ void bench_row_end(struct bench *bench);
  */
 void bench_progress(const struct bench *bench, const char *format, ...) HV_PRINTF(2, 3);
 
-/** Say on stderr, in one line, why it cannot go on. Returns BENCH_EXIT_FAILED. */
+/*
+ * What is said on stderr: one line each, "hv-bench NAME: …", whatever characters are in what the user
+ * gave.
+ */
+/** Why it cannot go on. Returns BENCH_EXIT_FAILED. */
 int bench_fail(const struct bench *bench, const char *format, ...) HV_PRINTF(2, 3);
+/** The same where nobody could tell the caller: of threads, or memory, that are not to be had. */
+HV_NORETURN void bench_die(const char *format, ...) HV_PRINTF(1, 2);
+/** What is wrong with the command line. Returns BENCH_EXIT_USAGE. */
+int bench_complain(const char *format, ...) HV_PRINTF(1, 2);
+/** What makes the figures to come doubtful. */
+void bench_warn(const char *format, ...) HV_PRINTF(1, 2);
+
+/** See that what was printed has been written; ends the process when it was not. */
+void bench_flush(void);
 
 /* ---- for hv-bench.c ---- */
+
+/** From now on messages are of this bench. */
+void bench_begin(const struct hv_bench *what);
 
 /** Read the command line behind the bench's name. Returns 0, or an exit status and ends at once. */
 int bench_parse(struct bench *bench, int argc, char **argv, bool *help_out);
