@@ -418,6 +418,37 @@ static void test_little_room(void)
     machine_unmake(&machine);
 }
 
+/* Changed while it runs; a timer that cannot have the policy says so. */
+static void test_tick_policy(void)
+{
+    static const uint8_t spin[] = {0xeb, 0xfe}; /* jmp $ */
+    const struct hv_vpt_policy discard = {.kind = HV_TICK_DISCARD};
+    const struct hv_vpt_policy hasty = {.kind = HV_TICK_CATCHUP, .slew_per_cent = 100};
+    struct machine machine;
+    char why[128] = "";
+    size_t count;
+
+    TAP_OK(machine_make(&machine, 2));
+    TAP_OK(machine_load(&machine, spin, sizeof(spin)));
+    TAP_EQ(hv_domain_unpause(machine.domain), 0);
+    TAP_EQ(hv_domain_set_tick_policy(machine.domain, HV_VPT_PIT, &discard, why, sizeof(why)), 0);
+    TAP_EQ(hv_domain_set_tick_policy(machine.domain, HV_VPT_LAPIC, &discard, why, sizeof(why)), 0);
+    TAP_EQ(hv_domain_set_tick_policy(machine.domain, HV_VPT_RTC, &hasty, why, sizeof(why)),
+           (uint64_t)-EINVAL);
+    TAP_OK(strstr(why, "slew"));
+    TAP_EQ(hv_domain_set_tick_policy(machine.domain, HV_VPT_PM, &discard, why, sizeof(why)),
+           (uint64_t)-EINVAL);
+    count = hv_domain_get_stats(machine.domain, stats, STATS_MAX);
+    TAP_STR(text(count, "timer.0.policy"), "discard"); /* pit0 */
+    TAP_STR(text(count, "timer.1.policy"), "catchup"); /* rtc */
+    TAP_STR(text(count, "timer.6.policy"), "discard"); /* both local APICs */
+    TAP_STR(text(count, "timer.7.policy"), "discard");
+    TAP_EQ(hv_domain_kill(machine.domain), 0);
+    TAP_EQ(hv_domain_set_tick_policy(machine.domain, HV_VPT_PIT, &discard, why, sizeof(why)),
+           (uint64_t)-ECANCELED);
+    machine_unmake(&machine);
+}
+
 int main(int argc, char **argv)
 {
     static const struct tap_case cases[] = {
@@ -428,6 +459,7 @@ int main(int argc, char **argv)
         {"domain.stats.all-locks", test_all_locks},
         {"domain.stats.histograms", test_histograms},
         {"domain.stats.little-room", test_little_room},
+        {"domain.stats.tick-policy", test_tick_policy},
     };
 
     return tap_run(argc, argv, cases, HV_ARRAY_LEN(cases));
