@@ -345,9 +345,7 @@ static void start_observer(struct rig *rig)
     }
     rig->all.count = 0;
     hv_store_seq(&rig->stop, 0);
-    if (pthread_create(&rig->observer, NULL, observer_main, rig) != 0) {
-        abort();
-    }
+    bench_thread_start(&rig->observer, observer_main, rig);
 }
 
 /* Returns when the destroy began, by bench_wall_ns(). */
@@ -529,7 +527,7 @@ int destroy_booted_row(struct bench *bench, unsigned machines)
     int status = 0;
 
     if (!rig) {
-        abort();
+        bench_die("no memory for %u machines", machines);
     }
     rig->bench = bench;
     rig->count = machines;

@@ -246,7 +246,7 @@ static void open_prediction(struct prediction *prediction, unsigned pairs)
     prediction->demand = calloc(pairs, sizeof(*prediction->demand));
     prediction->operations = calloc(pairs, sizeof(*prediction->operations));
     if (!prediction->demand || !prediction->operations) {
-        abort();
+        bench_die("no memory for %u pairs", pairs);
     }
     prediction->here = bench_series_of(threads, pairs);
     prediction->wrong = bench_series_of(threads, pairs);
@@ -270,7 +270,7 @@ int destroy_model_rows(struct bench *bench, const struct destroy_way *const *way
     int err = 0;
 
     if (!rig || !destroy) {
-        abort();
+        bench_die("no memory for the figures of a pair");
     }
     *rig = (struct destroy_rig){.domains = TRIAL_DOMAINS};
     destroy->rig = rig;

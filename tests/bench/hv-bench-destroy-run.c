@@ -266,7 +266,7 @@ static void *observer_main(void *data)
     return NULL;
 }
 
-/* Returns the wall time in ns, 0 when threads could not be started. */
+/* Returns the wall time in ns. */
 static double destroy_all(struct destroy *destroy, unsigned threads, bool observed)
 {
     struct destroyer each[DESTROY_DOMAINS_MAX];
@@ -282,12 +282,10 @@ static double destroy_all(struct destroy *destroy, unsigned threads, bool observ
     pthread_barrier_init(&destroy->start, NULL, threads + observed);
     for (unsigned i = 0; i < threads; i++) {
         each[i] = (struct destroyer){.destroy = destroy, .index = i};
-        if (pthread_create(&each[i].id, NULL, destroyer_main, &each[i]) != 0) {
-            abort(); /* those that have begun wait for it */
-        }
+        bench_thread_start(&each[i].id, destroyer_main, &each[i]);
     }
-    if (observed && pthread_create(&observer, NULL, observer_main, destroy) != 0) {
-        abort();
+    if (observed) {
+        bench_thread_start(&observer, observer_main, destroy);
     }
     for (unsigned i = 0; i < threads; i++) {
         pthread_join(each[i].id, NULL);

@@ -134,7 +134,7 @@ static int run_strategies(struct bench *bench)
     int status;
 
     if (!rig || !destroy) {
-        abort();
+        bench_die("no memory for the figures of a run");
     }
     *rig = (struct destroy_rig){
         .domains = (unsigned)bench_option(bench, "--domains"),

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "bench/hv-bench.h"
-#include "lib/threads.h"
 #include "mem/foreign.h"
 #include "mem/memory-private.h"
 
@@ -38,7 +37,8 @@ struct owner {
 
 struct foreign_rig {
     struct foreign_load load;
-    struct threads others; /* the owner's vCPU, and holders */
+    pthread_t vcpu; /* the owner's */
+    pthread_t holder[FOREIGN_HOLDERS_MAX];
     /* Of the measured thread: how far it came. */
     unsigned round;
     uint64_t next, random;
@@ -106,8 +106,9 @@ static void seal_one(struct foreign_rig *rig)
     hv_add_seq(&owner->tried, 1);
 }
 
-static void owner_run(struct foreign_rig *rig)
+static void *owner_main(void *context)
 {
+    struct foreign_rig *rig = context;
     struct owner *owner = &rig->owner;
 
     hv_memory_mark_dirty(&rig->memory, 0);
@@ -121,6 +122,7 @@ static void owner_run(struct foreign_rig *rig)
     if (hv_load_seq(&rig->sealed) != NO_PAGE) {
         give_up(rig, (hv_gfn){hv_load_seq(&rig->sealed)});
     }
+    return NULL;
 }
 
 /* ---- holders ---- */
@@ -137,14 +139,15 @@ static void await_turn(struct foreign_rig *rig)
 }
 
 /* Busy in a cache of its own, and polite: it leaves when it is asked to flush. */
-static void holder_run(struct foreign_rig *rig)
+static void *holder_main(void *context)
 {
     const struct hv_mapper_config config = {.name = "bench holder"};
+    struct foreign_rig *rig = context;
     struct hv_mapper *holder;
 
     if (hv_mapper_create(rig->arena, &config, &holder)) {
         hv_store_seq(&rig->failed, 1);
-        return;
+        return NULL;
     }
     while (!hv_load_seq(&rig->stop)) {
         if (!hv_load_seq(&rig->running)) {
@@ -160,15 +163,7 @@ static void holder_run(struct foreign_rig *rig)
         hv_mapper_leave(holder);
     }
     hv_mapper_destroy(holder);
-}
-
-static void thread_body(unsigned index, void *context)
-{
-    if (index == 0) {
-        owner_run(context);
-    } else {
-        holder_run(context);
-    }
+    return NULL;
 }
 
 /* ---- the mapper ---- */
@@ -327,7 +322,10 @@ struct foreign_rig *foreign_open(const struct foreign_load *load,
         tear_down(rig);
         return NULL;
     }
-    threads_start(&rig->others, 1 + load->holders, thread_body, rig);
+    bench_thread_start(&rig->vcpu, owner_main, rig);
+    for (unsigned i = 0; i < load->holders; i++) {
+        bench_thread_start(&rig->holder[i], holder_main, rig);
+    }
     return rig;
 }
 
@@ -374,7 +372,10 @@ bool foreign_close(struct foreign_rig *rig, struct foreign_result *result_out)
     hv_store_seq(&rig->stop, 1);
     hv_eventcount_signal(&rig->turned);
     hv_doorbell_ring(&rig->owner.bell, HV_REQUEST_STOP);
-    threads_join(&rig->others);
+    pthread_join(rig->vcpu, NULL);
+    for (unsigned i = 0; i < rig->load.holders; i++) {
+        pthread_join(rig->holder[i], NULL);
+    }
     count_flushes(rig);
     good = !hv_load_seq(&rig->failed);
     *result_out = rig->result;

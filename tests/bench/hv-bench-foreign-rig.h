@@ -14,9 +14,11 @@
 
 #include "mem/foreign-strategy-private.h"
 
+#define FOREIGN_HOLDERS_MAX 8u
+
 struct foreign_load {
     uint64_t pages;
-    unsigned holders;
+    unsigned holders;    /* at most FOREIGN_HOLDERS_MAX */
     uint64_t seal_every; /* pages unmapped between two seals; 0: none is sealed */
     uint64_t seed;
 };

@@ -20,8 +20,6 @@
 #include "bench/hv-bench-foreign-rig.h"
 #include "lib/foreign-wrong.h"
 
-#define HOLDERS_MAX 8u
-
 enum {
     NONE, /* in the list of strategies */
     STRATEGIES = 1 + HV_FOREIGN_STRATEGIES,
@@ -268,7 +266,7 @@ static void open_trial(const struct bench *bench, struct trial *trial)
         for (unsigned i = 0; i < trial->count; i++) {
             trial->ratio[k][i].runs = calloc(slices, sizeof(double));
             if (!trial->ratio[k][i].runs) {
-                abort();
+                bench_die("no memory for %zu slices", slices);
             }
         }
     }
@@ -353,7 +351,7 @@ static const struct bench_option options[] = {
      .value = (1u << STRATEGIES) - 1},
     {.name = "--holders",
      .help = "threads that stand in caches of their own",
-     .max = HOLDERS_MAX,
+     .max = FOREIGN_HOLDERS_MAX,
      .value = 1},
     {.name = "--seal-every",
      .help = "pages unmapped between two that the owner seals, 0 for none",

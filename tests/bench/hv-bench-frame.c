@@ -408,6 +408,15 @@ void bench_figure_interval(const struct bench_figure *figure, double *low_out, d
     free(sorted);
 }
 
+void bench_thread_start(pthread_t *id_out, void *(*body)(void *context), void *context)
+{
+    int err = pthread_create(id_out, NULL, body, context);
+
+    if (err) {
+        bench_die("cannot start a thread: %s", strerror(err));
+    }
+}
+
 static double clock_ns(clockid_t clock)
 {
     struct timespec now;

@@ -14,9 +14,10 @@
 #include <dlfcn.h>
 #include <stdlib.h>
 
-#include "lib/threads.h"
 #include "sync/lock-profile.h"
 #include "sync/rwlock.h"
+
+#define THREADS_MAX 16u
 
 enum variant {
     PLAIN,
@@ -63,6 +64,7 @@ struct rig {
     HV_ALIGNED(HV_CACHE_LINE) struct hv_lock mutex;
     HV_ALIGNED(HV_CACHE_LINE) struct hv_rwlock rwlock;
     HV_ALIGNED(HV_CACHE_LINE) uint64_t guarded;
+    pthread_barrier_t start; /* of all threads */
     double thread_ns[THREADS_MAX];
     bool wrong; /* two threads had the lock, or the builds are not what they should be */
 };
@@ -121,19 +123,50 @@ static HV_NO_TSA void read_pairs(struct rig *rig, const struct build *build)
     }
 }
 
-static void pair_loop(unsigned index, void *context)
+struct taker {
+    struct rig *rig;
+    unsigned index;
+    pthread_t id;
+};
+
+static void *taker_main(void *context)
 {
     static void (*const loops[])(struct rig * rig, const struct build *build) = {
         [MUTEX] = mutex_pairs,
         [WRITE] = write_pairs,
         [READ] = read_pairs,
     };
-    struct rig *rig = context;
+    const struct taker *me = context;
+    struct rig *rig = me->rig;
     const struct build build = *rig->build;
-    double start = bench_thread_ns();
+    double start;
 
+    pthread_barrier_wait(&rig->start);
+    start = bench_thread_ns();
     loops[rig->strategy](rig, &build);
-    rig->thread_ns[index] = bench_thread_ns() - start;
+    rig->thread_ns[me->index] = bench_thread_ns() - start;
+    return NULL;
+}
+
+/* One thread is this one. */
+static void take_together(struct rig *rig)
+{
+    struct taker each[THREADS_MAX];
+
+    pthread_barrier_init(&rig->start, NULL, rig->threads);
+    for (unsigned i = 0; i < rig->threads; i++) {
+        each[i] = (struct taker){.rig = rig, .index = i};
+        if (rig->threads > 1) {
+            bench_thread_start(&each[i].id, taker_main, &each[i]);
+        }
+    }
+    if (rig->threads == 1) {
+        taker_main(&each[0]);
+    }
+    for (unsigned i = 0; rig->threads > 1 && i < rig->threads; i++) {
+        pthread_join(each[i].id, NULL);
+    }
+    pthread_barrier_destroy(&rig->start);
 }
 
 /* Was everything done, and counted where it is to be? What is read is counted in any case, in the
@@ -162,11 +195,7 @@ static double measure(void *context, unsigned variant)
     rig->build = &rig->builds[variant];
     rig->build->init(&rig->mutex, HV_RANK_HEAP, "bench.lock", 0);
     rig->build->rw_init(&rig->rwlock, HV_RANK_VPT, "bench.rwlock", 0);
-    if (rig->threads == 1) {
-        pair_loop(0, rig);
-    } else {
-        threads_run(rig->threads, pair_loop, rig);
-    }
+    take_together(rig);
     rig->wrong |= !right(rig, variant);
     rig->build->finish(&rig->mutex);
     rig->build->rw_finish(&rig->rwlock);

@@ -29,6 +29,7 @@
 #include <hv/compiler.h>
 
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -121,6 +122,9 @@ double bench_figure_median(const struct bench_figure *figure);
  * from 6 runs on, between two of them; the smallest and the largest for fewer.
  */
 void bench_figure_interval(const struct bench_figure *figure, double *low_out, double *high_out);
+
+/** Start a thread. Ends the process if it cannot: those started before it wait for it. */
+void bench_thread_start(pthread_t *id_out, void *(*body)(void *context), void *context);
 
 /** CPU time of this thread, and time by the monotonic clock, in ns. */
 double bench_thread_ns(void);
