@@ -8,6 +8,7 @@
  */
 #include "bench/hv-bench.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -45,8 +46,6 @@ static const enum hv_backing_kind backings[] = {
     HV_BACKING_KIND_MEMFD,
     HV_BACKING_KIND_ANON,
 };
-
-#define QUICK_BOOTED 2u
 
 /* ---- rows ---- */
 
@@ -140,10 +139,6 @@ static int run_strategies(struct bench *bench)
         .domains = (unsigned)bench_option(bench, "--domains"),
         .pages = sizes_mib[bench_option(bench, "--size")] * HV_MIB / HV_PAGE_SIZE,
     };
-    if (bench->quick) {
-        rig->pages =
-            rig->pages < 64 * HV_MIB / HV_PAGE_SIZE ? rig->pages : 64 * HV_MIB / HV_PAGE_SIZE;
-    }
     destroy->rig = rig;
     count = choose(bench, variants);
     status = run_all(bench, destroy, variants, count);
@@ -169,13 +164,48 @@ static int run(struct bench *bench)
 
     hv_cycles_calibrate();
     if (booted > 0) {
-        status = destroy_booted_row(bench,
-                                    bench->quick && booted > QUICK_BOOTED ? QUICK_BOOTED : booted);
+        status = destroy_booted_row(bench, booted);
     }
     if (status == 0 && (booted == 0 || bench_option(bench, "--model") > 0)) {
         status = run_strategies(bench);
     }
     return status;
+}
+
+/* What the host could give without swapping, or UINT64_MAX if it does not say. */
+static uint64_t available_mib(void)
+{
+    FILE *file = fopen("/proc/meminfo", "re");
+    uint64_t kib = UINT64_MAX;
+    char line[128];
+
+    while (file && fgets(line, sizeof(line), file) &&
+           sscanf(line, "MemAvailable: %" SCNu64 " kB", &kib) != 1) {
+    }
+    if (file) {
+        fclose(file);
+    }
+    return kib == UINT64_MAX ? kib : kib / 1024;
+}
+
+/* All memory behind the frames is touched: when it is made zero, at the latest. */
+static int check(struct bench *bench)
+{
+    uint64_t backing = bench_option(bench, "--backing");
+    uint64_t size = bench_option(bench, "--size");
+    uint64_t needed = bench_option(bench, "--domains") * sizes_mib[size];
+    uint64_t available = available_mib();
+    bool strategies = bench_option(bench, "--booted") == 0 || bench_option(bench, "--model") > 0;
+
+    if (!strategies || backings[backing] == HV_BACKING_KIND_NONE || needed <= available) {
+        return 0;
+    }
+    return bench_fail(bench,
+                      "--backing %s: %" PRIu64 " domains of %s need %" PRIu64
+                      " MiB, and the host has %" PRIu64
+                      " MiB available; use less of --domains or --size, or --backing none",
+                      backing_names[backing], bench_option(bench, "--domains"), size_names[size],
+                      needed, available);
 }
 
 /* To boot machines takes a minute a run. */
@@ -193,7 +223,8 @@ static const struct bench_option options[] = {
     {.name = "--size",
      .help = "memory of each; with --quick at most 64M",
      .choices = size_names,
-     .value = 4},
+     .value = 4,
+     .quick_max = 1 /* 64M */},
     {.name = "--strategy",
      .help = "how it is done, one or more",
      .choices = strategy_names,
@@ -208,7 +239,8 @@ static const struct bench_option options[] = {
      .help =
          "destroy so many machines that run Linux instead, with --model as well; with --quick at "
          "most 2",
-     .max = DESTROY_DOMAINS_MAX},
+     .max = DESTROY_DOMAINS_MAX,
+     .quick_max = 2},
     {.name = "--assets", .help = "folder with their kernel and initramfs", .text = BENCH_GUEST_DIR},
     {0},
 };
@@ -219,5 +251,6 @@ const struct hv_bench hv_bench_destroy = {
     .engine = "real",
     .options = options,
     .usual_runs = usual_runs,
+    .check = check,
     .run = run,
 };

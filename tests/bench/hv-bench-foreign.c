@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "bench/hv-bench-foreign-rig.h"
 #include "lib/foreign-wrong.h"
@@ -330,6 +331,25 @@ static int run(struct bench *bench)
     return status;
 }
 
+/* Holders that wait for a CPU are waited for: a flush takes time slices, and a run takes hours. */
+static int check(struct bench *bench)
+{
+    uint64_t holders = bench_option(bench, "--holders");
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    uint64_t most = cores > 1 ? (uint64_t)cores - 1 : 1;
+
+    if (holders > most) {
+        bench_warn("--holders %" PRIu64 ": this host has %ld cores, and beside the mapper room for "
+                   "%" PRIu64 "; %s",
+                   holders, cores, most,
+                   bench->quick ? "--quick takes no more" : "a run will be hopelessly slow");
+        if (bench->quick) {
+            bench_set_option(bench, "--holders", most);
+        }
+    }
+    return 0;
+}
+
 /* Each has dozens of pairs. */
 static unsigned usual_runs(const struct bench *bench)
 {
@@ -367,5 +387,6 @@ const struct hv_bench hv_bench_foreign = {
     .engine = "real",
     .options = options,
     .usual_runs = usual_runs,
+    .check = check,
     .run = run,
 };

@@ -231,6 +231,9 @@ int bench_parse(struct bench *bench, int argc, char **argv, bool *help_out)
     }
     for (struct bench_option *option = bench->options; bench->quick && option->name; option++) {
         option->value = option->quick ? option->quick : option->value;
+        if (option->quick_max != 0 && option->value > option->quick_max) {
+            option->value = option->quick_max;
+        }
     }
     if (bench->runs == 0) {
         bench->runs = usual_runs(bench);
@@ -285,6 +288,11 @@ static const struct bench_option *option_named(const struct bench *bench, const 
 uint64_t bench_option(const struct bench *bench, const char *name)
 {
     return option_named(bench, name)->value;
+}
+
+void bench_set_option(struct bench *bench, const char *name, uint64_t value)
+{
+    bench->options[option_named(bench, name) - bench->options].value = value;
 }
 
 const char *bench_option_text(const struct bench *bench, const char *name)

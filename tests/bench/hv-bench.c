@@ -69,6 +69,10 @@ int main(int argc, char **argv)
         bench_flush();
         return 0;
     }
+    status = bench.what->check ? bench.what->check(&bench) : 0;
+    if (status != 0) {
+        return status;
+    }
     bench_print_setup(&bench);
     status = bench.what->run(&bench);
     bench_flush();

@@ -50,6 +50,7 @@ struct bench_option {
     uint64_t min, max;          /* of a number */
     uint64_t value;             /* the default: a number, an index of choices, or a mask of these */
     uint64_t quick;             /* with --quick instead, unless 0 */
+    uint64_t quick_max;         /* with --quick at most, unless 0, whatever was given */
 };
 
 struct hv_bench {
@@ -59,6 +60,8 @@ struct hv_bench {
     const struct bench_option *options; /* with name NULL at the end; or NULL */
     /** How often it runs unless --runs says; or NULL: 15 times. */
     unsigned (*usual_runs)(const struct bench *bench);
+    /** Before the setup is printed: has the host room for it? 0, or an exit status; or NULL. */
+    int (*check)(struct bench *bench);
     /** Returns the exit status. */
     int (*run)(struct bench *bench);
 };
@@ -85,6 +88,9 @@ bool bench_read_number(const char *text, uint64_t min, uint64_t max, uint64_t *v
 
 /** What was given, or the default, for the option of that name, which the bench has. */
 uint64_t bench_option(const struct bench *bench, const char *name);
+
+/** Use @value instead of what was given. */
+void bench_set_option(struct bench *bench, const char *name, uint64_t value);
 
 /** The same of one that takes any text. */
 const char *bench_option_text(const struct bench *bench, const char *name);
