@@ -85,10 +85,8 @@ static void await(struct court *court, uint64_t ball)
     }
 }
 
-static void play(unsigned index, void *context)
+static void play(struct court *court, unsigned index)
 {
-    struct court *court = context;
-
     for (uint64_t rally = 0; rally < court->rallies; rally++) {
         double start = bench_wall_ns();
         double exchange;
@@ -104,12 +102,21 @@ static void play(unsigned index, void *context)
     }
 }
 
+static void *return_balls(void *context)
+{
+    play(context, 1);
+    return NULL;
+}
+
 /* What it takes to have a cache line from the core that last wrote it: half a ping-pong, the best. */
 static double transfer_ns(uint64_t rallies)
 {
     struct court court = {.rallies = rallies};
+    pthread_t other;
 
-    threads_run(2, play, &court);
+    bench_thread_start(&other, return_balls, &court);
+    play(&court, 0);
+    pthread_join(other, NULL);
     return court.best_ns / 2;
 }
 
