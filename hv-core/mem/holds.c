@@ -39,7 +39,7 @@ void hv_holds_add(struct hv_holds *holds, const char name[sizeof(uint64_t) * HV_
                   int64_t frames)
 {
     struct hv_hold *others = &holds->hold[HV_HOLDS_NAMED];
-    uint64_t words[HV_HOLD_NAME_WORDS];
+    uint64_t words[HV_HOLD_NAME_WORDS] = {0};
     struct hv_hold *hold;
     uint64_t before;
 
@@ -62,7 +62,7 @@ void hv_holds_add(struct hv_holds *holds, const char name[sizeof(uint64_t) * HV_
 
 static void copy_hold(const struct hv_hold *hold, struct hv_foreign_hold *out)
 {
-    uint64_t words[HV_HOLD_NAME_WORDS];
+    uint64_t words[HV_HOLD_NAME_WORDS] = {0};
 
     for (size_t i = 0; i < HV_HOLD_NAME_WORDS; i++) {
         words[i] = hv_seqcount_load(&hold->name[i]);

@@ -75,6 +75,7 @@ static void hpet_write_status_locked(struct hv_hpet *hpet, uint64_t value) HV_RE
     hpet->status &= ~value; /* 2.3.6: write one to clear */
     for (unsigned i = 0; i < HV_HPET_TIMERS; i++) {
         hpet_timer_drive_locked(&hpet->timer[i]);
+        hv_vpt_ready(&hpet->timer[i].vpt);
     }
 }
 

@@ -23,7 +23,10 @@ static void lapic_timer_tick_locked(struct hv_lapic *lapic) HV_REQUIRES(&lapic->
         lapic->timer_counting = false;
         lapic->tsc_deadline = 0;
     }
-    if ((lvt & LAPIC_LVT_MASKED) || !lapic_enabled(lapic)) {
+    if (!(lvt & LAPIC_LVT_MASKED) && (lvt & LAPIC_LVT_VECTOR) < LAPIC_LOWEST_VECTOR) {
+        hv_vpt_skip(&lapic->timer);
+        lapic_request_locked(lapic, (uint8_t)lvt, false); /* that is an error */
+    } else if ((lvt & LAPIC_LVT_MASKED) || !lapic_enabled(lapic)) {
         hv_vpt_skip(&lapic->timer);
     } else if (lapic->irr[(lvt & LAPIC_LVT_VECTOR) / 32] & 1u << (lvt & 31)) {
         hv_vpt_merge(&lapic->timer);

@@ -56,21 +56,21 @@ static void pit_settle_locked(struct hv_pit *pit, uint64_t now_ns) HV_REQUIRES(&
     struct hv_pit_counter *counter = &pit->counter[0];
     uint32_t count = counter->count;
 
-    if (!hv_vpt_expire(&pit->timer)) {
-        return;
+    if (hv_vpt_expire_at(&pit->timer, (hv_ns){now_ns})) {
+        hv_vpt_issue(&pit->timer);
+        if (counter->mode == HV_PIT_MODE_TERMINAL_COUNT) {
+            pit->irq_done = true;
+            hv_irq_line_set(&pit->irq, true); /* until the next count or control word */
+            return;
+        }
+        /*
+         * OUT of modes 2 and 3 is high for most of the time; the controllers see a pulse, so that
+         * there is an edge for each tick whatever came before.
+         */
+        pit->irq_done = !pit_counter_periodic(counter);
+        hv_irq_line_pulse(&pit->irq);
     }
-    hv_vpt_issue(&pit->timer);
-    if (counter->mode == HV_PIT_MODE_TERMINAL_COUNT) {
-        pit->irq_done = true;
-        hv_irq_line_set(&pit->irq, true); /* until the next count or control word */
-        return;
-    }
-    /*
-     * OUT of modes 2 and 3 is high for most of the time; the controllers see a pulse, so that
-     * there is an edge for each tick whatever came before.
-     */
-    pit->irq_done = !pit_counter_periodic(counter);
-    hv_irq_line_pulse(&pit->irq);
+    /* A new count takes over at the end of a cycle, whether or not that is a tick by now. */
     pit_counter_follow(counter, now_ns);
     if (counter->count != count) {
         pit_arm_locked(pit);
@@ -146,6 +146,7 @@ static int pit_read(void *context, uint32_t vcpu, uint64_t offset, unsigned byte
                     uint64_t *value_out)
 {
     struct hv_pit *pit = context;
+    uint64_t now_ns;
 
     (void)vcpu;
     (void)bytes;
@@ -154,7 +155,9 @@ static int pit_read(void *context, uint32_t vcpu, uint64_t offset, unsigned byte
         return 0;
     }
     hv_lock_take(&pit->lock);
-    *value_out = pit_counter_read(&pit->counter[offset], hv_clock_now(pit->clock).v);
+    now_ns = hv_clock_now(pit->clock).v;
+    pit_settle_locked(pit, now_ns);
+    *value_out = pit_counter_read(&pit->counter[offset], now_ns);
     hv_lock_drop(&pit->lock);
     return 0;
 }

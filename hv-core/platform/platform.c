@@ -410,7 +410,8 @@ void hv_platform_init_cpu(struct hv_platform *platform, unsigned vcpu)
 static bool platform_carries(struct hv_platform *platform, unsigned gsi, int vector)
 {
     return hv_ioapic_vector(&platform->ioapic, platform_pin(gsi)) == vector ||
-           (gsi < HV_PIC_PINS && hv_pic_vector(&platform->pic, gsi) == vector);
+           (gsi < HV_PIC_PINS && !hv_pic_masked(&platform->pic, gsi) &&
+            hv_pic_vector(&platform->pic, gsi) == vector);
 }
 
 /* A vCPU has taken @vector: were device timers waiting for that? */

@@ -66,7 +66,8 @@ static void rtc_follow_locked(struct hv_rtc *rtc, uint64_t now_ns) HV_REQUIRES(&
             rtc->memory[RTC_C] |= (uint8_t)(RTC_C_UF | (alarm ? RTC_C_AF : 0u));
         }
     }
-    if (ticks > rtc->periodic_seen) {
+    /* Where ticks interrupt, they come at vpt's pace: one of a backlog between the grid's points. */
+    if (ticks > rtc->periodic_seen && !hv_load_relaxed(&rtc->periodic.running)) {
         rtc->memory[RTC_C] |= RTC_C_PF;
     }
     rtc->periodic_seen = ticks;
@@ -76,10 +77,15 @@ static void rtc_follow_locked(struct hv_rtc *rtc, uint64_t now_ns) HV_REQUIRES(&
 static void rtc_settle_locked(struct hv_rtc *rtc, uint64_t now_ns) HV_REQUIRES(&rtc->lock)
 {
     bool before = rtc_interrupts(rtc);
-    bool tick = hv_vpt_expire(&rtc->periodic);
+    bool tick = hv_vpt_expire_at(&rtc->periodic, (hv_ns){now_ns});
 
-    (void)!hv_vpt_expire(&rtc->update);
+    if (hv_vpt_expire_at(&rtc->update, (hv_ns){now_ns})) {
+        hv_vpt_skip(&rtc->update); /* nobody waits for the timer itself */
+    }
     rtc_follow_locked(rtc, now_ns);
+    if (tick) {
+        rtc->memory[RTC_C] |= RTC_C_PF;
+    }
     if (tick && before) {
         hv_vpt_merge(&rtc->periodic); /* register C has not been read */
     } else if (tick) {
@@ -186,6 +192,7 @@ static uint8_t rtc_read_locked(struct hv_rtc *rtc) HV_REQUIRES(&rtc->lock)
         rtc->memory[RTC_C] = 0;
         if (interrupts) {
             hv_irq_line_set(&rtc->irq, false);
+            hv_vpt_ready(&rtc->periodic);
         }
         return (uint8_t)(value | (interrupts ? RTC_C_IRQF : 0u));
     default:

@@ -29,6 +29,8 @@
 #define LIMIT_NS      (10 * HV_NS_PER_S)
 #define SLEW_PER_CENT 200u
 #define SLEW_MOST     10000u
+/* What a record can hold. */
+#define PENDING_MOST  UINT32_MAX
 
 const char *hv_tick_policy_name(enum hv_tick_policy policy)
 {
@@ -151,8 +153,9 @@ static void apply_limit(struct hv_vpt *vpt)
 {
     uint64_t most = vpt->policy.limit_ns / period_ns(vpt);
 
+    most = vpt->policy.limit_ns == 0 || most > PENDING_MOST ? PENDING_MOST : most;
     most = most > 0 ? most : 1;
-    if (vpt->policy.limit_ns != 0 && pending(vpt) > most) {
+    if (pending(vpt) > most) {
         give_up(vpt, pending(vpt) - most, &vpt->counters.discarded);
     }
     if (pending(vpt) > hv_load_relaxed(&vpt->counters.backlog_max)) {
@@ -233,14 +236,14 @@ static bool expire_periodic(struct hv_vpt *vpt, hv_ns now)
 
 bool hv_vpt_expire(struct hv_vpt *vpt)
 {
-    hv_ns now, due;
+    return hv_load_relaxed(&vpt->running) && hv_vpt_expire_at(vpt, hv_clock_now(vpt->clock));
+}
 
-    if (!hv_load_relaxed(&vpt->running)) {
-        return false;
-    }
-    now = hv_clock_now(vpt->clock);
-    due.v = hv_load_relaxed(&vpt->due_ns);
-    if (hv_ns_before(now, due)) {
+bool hv_vpt_expire_at(struct hv_vpt *vpt, hv_ns now)
+{
+    hv_ns due = {hv_load_relaxed(&vpt->due_ns)};
+
+    if (!hv_load_relaxed(&vpt->running) || hv_ns_before(now, due)) {
         return false;
     }
     if (period_ns(vpt) != 0) {
@@ -305,6 +308,13 @@ static void record_lateness(struct hv_vpt *vpt, hv_ns now)
     vpt->last_late = late;
 }
 
+void hv_vpt_ready(struct hv_vpt *vpt)
+{
+    if (pending(vpt) > 0 && !vpt->awaits && hv_load_relaxed(&vpt->running) && period_ns(vpt) != 0) {
+        arm_next(vpt, hv_clock_now(vpt->clock), true);
+    }
+}
+
 static void follow_taker(struct hv_vpt *vpt, unsigned index)
 {
     if (vpt->set && vpt->source != HV_VPT_LAPIC && index == vpt->taker) {
@@ -324,9 +334,7 @@ void hv_vpt_accept(struct hv_vpt *vpt, unsigned index)
     record_lateness(vpt, now);
     give_up(vpt, 1, &vpt->counters.accepted);
     follow_taker(vpt, index);
-    if (pending(vpt) > 0 && hv_load_relaxed(&vpt->running) && period_ns(vpt) != 0) {
-        arm_next(vpt, now, true);
-    }
+    hv_vpt_ready(vpt);
 }
 
 /* ---- records ---- */
@@ -374,7 +382,7 @@ const char *hv_vpt_record_check(enum hv_vpt_source source, const struct hv_vpt_r
         return "vpt.discarded_last";
     }
     /* Without a backlog a tick is pending when it was raised, and not otherwise. */
-    if (record->pending < record->awaits || record->pending > UINT32_MAX ||
+    if (record->pending < record->awaits || record->pending > PENDING_MOST ||
         (!keeps && record->pending != record->awaits)) {
         return "vpt.pending";
     }
@@ -395,13 +403,15 @@ void hv_vpt_load(struct hv_vpt *vpt, const struct hv_vpt_record *record)
     vpt_set_policy(vpt, policy_of(record));
     vpt->discarded_last = record->discarded_last;
     vpt->next_issue_ns = record->next_issue_ns ? now.v + (uint64_t)record->next_issue_ns : 0;
+    /* No tick is further away than a period: a record that says so would silence the timer. */
+    if (vpt->next_issue_ns > now.v + period_ns(vpt)) {
+        vpt->next_issue_ns = now.v + period_ns(vpt);
+    }
     vpt->awaits = record->awaits;
     vpt->awaited_due.v = now.v - record->awaited_late_ns;
     if (vpt->awaited) {
         hv_and_seq(vpt->awaited, ~vpt->awaited_bit);
         hv_or_seq(vpt->awaited, vpt->awaits ? vpt->awaited_bit : 0);
     }
-    if (pending(vpt) > 0 && !vpt->awaits && hv_load_relaxed(&vpt->running) && period_ns(vpt) != 0) {
-        arm_next(vpt, now, true);
-    }
+    hv_vpt_ready(vpt);
 }

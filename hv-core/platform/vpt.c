@@ -65,7 +65,7 @@ void hv_vpt_set_destroy(struct hv_vpt_set *set)
     if (!set) {
         return;
     }
-    for (unsigned i = 0; i < set->count; i++) {
+    for (unsigned i = 0; set->vcpu && i < set->count; i++) {
         HV_ASSERT(!hv_list_linked(&set->vcpu[i]->timers));
         hv_lock_finish(&set->vcpu[i]->tm_lock);
         hv_free(set->vcpu[i]);
@@ -226,8 +226,14 @@ int hv_vpt_init(struct hv_vpt *vpt, struct hv_vpt_set *set, enum hv_vpt_source s
 int hv_vpt_init_plain(struct hv_vpt *vpt, struct hv_timer_queue *queue, enum hv_vpt_source source,
                       void (*expired)(void *context), void *context, enum hv_rank rank)
 {
+    int error;
+
     *vpt = (struct hv_vpt){.source = source, .expired = expired, .context = context};
-    return make_timer(vpt, NULL, queue, rank);
+    error = make_timer(vpt, NULL, queue, rank);
+    if (!error) {
+        vpt_set_policy(vpt, (struct hv_vpt_policy){.kind = HV_TICK_MERGE});
+    }
+    return error;
 }
 
 void hv_vpt_finish(struct hv_vpt *vpt)
@@ -336,6 +342,9 @@ uint64_t hv_vpt_remaining_ns(const struct hv_vpt *vpt)
 
     if (!hv_load_relaxed(&vpt->running)) {
         return UINT64_MAX;
+    }
+    if (hv_load_relaxed(&vpt->period_ns) != 0) {
+        due_ns = vpt_point(vpt, vpt->seen + 1).v; /* it may be due before, for a backlog */
     }
     return now.v < due_ns ? due_ns - now.v : 0;
 }

@@ -191,6 +191,8 @@ void hv_vpt_reset(struct hv_vpt *vpt);
  * After true the device says what became of the tick: hv_vpt_issue(), _merge() or _skip().
  */
 HV_MUST_CHECK bool hv_vpt_expire(struct hv_vpt *vpt);
+/** The same at a time that the device has looked at already, so that both go by one. */
+HV_MUST_CHECK bool hv_vpt_expire_at(struct hv_vpt *vpt, hv_ns now);
 
 /** The tick's interrupt has been raised. Device lock held. */
 void hv_vpt_issue(struct hv_vpt *vpt);
@@ -205,7 +207,10 @@ void hv_vpt_skip(struct hv_vpt *vpt);
  */
 void hv_vpt_accept(struct hv_vpt *vpt, unsigned index);
 
-/** Time to the next expiry in ns (UINT64_MAX when stopped). Device lock held. */
+/** What kept ticks from being raised is over: its wire has fallen. Device lock held. */
+void hv_vpt_ready(struct hv_vpt *vpt);
+
+/** Time to the next point of the grid, or expiry, in ns (UINT64_MAX when stopped). Device lock held. */
 uint64_t hv_vpt_remaining_ns(const struct hv_vpt *vpt);
 
 /**

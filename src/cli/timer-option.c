@@ -7,9 +7,11 @@
 
 #include <string.h>
 
-#define MS_MOST      G_GUINT64_CONSTANT(3600000)
-#define PERCENT_MOST 10000u
-#define SLEW_DEFAULT 200u
+#define MS_MOST          G_GUINT64_CONSTANT(3600000)
+#define PERCENT_MOST     10000u
+#define SLEW_DEFAULT     200u
+/* The core's own, for the timers that keep their missed ticks by default. */
+#define LIMIT_DEFAULT_NS (10 * HV_NS_PER_S)
 
 static const struct {
     const char *name;
@@ -86,8 +88,12 @@ static gboolean take_part(LodgeTimerOption *option, const char *part)
     if (g_str_has_prefix(part, "threshold=")) {
         return take_ms(part + strlen("threshold="), &policy->threshold_ns);
     }
-    if (g_str_has_prefix(part, "limit=")) {
+    if (g_str_has_prefix(part, "limit=") && strcmp(part, "limit=0") != 0) {
         return take_ms(part + strlen("limit="), &policy->limit_ns);
+    }
+    if (strcmp(part, "limit=0") == 0) {
+        option->no_limit = TRUE;
+        return TRUE;
     }
     return g_str_has_prefix(part, "slew=") &&
            take_percent(part + strlen("slew="), &policy->slew_per_cent);
@@ -111,6 +117,9 @@ gboolean lodge_timer_option_parse(LodgeTimerOption *option, const char *text, GE
     }
     if (option->policy.kind == HV_TICK_CATCHUP && option->policy.slew_per_cent == 0) {
         option->policy.slew_per_cent = SLEW_DEFAULT;
+    }
+    if (option->policy.kind >= HV_TICK_DELAY && option->policy.limit_ns == 0 && !option->no_limit) {
+        option->policy.limit_ns = LIMIT_DEFAULT_NS;
     }
     option->text = g_strdup(text);
     return TRUE;

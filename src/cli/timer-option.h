@@ -9,11 +9,13 @@
 typedef struct {
     enum hv_vpt_source first, last; /* the HPET has three */
     struct hv_vpt_policy policy;
+    gboolean no_limit;
     char *text; /* as it was given */
 } LodgeTimerOption;
 
 /**
- * Parse NAME,policy=POLICY[,threshold=MS][,slew=PERCENT][,limit=MS].
+ * Parse NAME,policy=POLICY[,threshold=MS][,slew=PERCENT][,limit=MS]. A limit of 0 is none, and
+ * 10 s are the default.
  *
  * Returns FALSE with an error that names the value and what is allowed.
  */

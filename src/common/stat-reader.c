@@ -147,7 +147,7 @@ static void copy_title(const struct hv_stat_pages_block *block, LodgeStatTitle *
 
 static void copy_record(const _Atomic uint64_t *from, struct hv_stat *stat)
 {
-    guint64 words[HV_STAT_PAGES_RECORD_WORDS];
+    guint64 words[HV_STAT_PAGES_RECORD_WORDS] = {0};
     struct hv_stat_pages_record record;
 
     for (guint i = 0; i < HV_STAT_PAGES_RECORD_WORDS; i++) {

@@ -15,14 +15,16 @@
  */
 #include "bench/hv-bench.h"
 
+#include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/threads.h"
 #include "lib/vpt-counted.h"
 
 #define EXITS_ROUND 64u
 #define SWEEP       9u
+#define THREADS_MAX 3u
 
 static const char *const strategy_names[] = {"pend",     "retry",  "mid", "xsa336",
                                              "pertimer", "brlock", NULL};
@@ -83,11 +85,39 @@ static void close_rig(struct rig *rig)
     hv_timer_queue_finish(&rig->queue);
 }
 
+struct player {
+    struct rig *rig;
+    unsigned index;
+    void (*body)(struct rig *rig, unsigned index);
+    pthread_t id;
+};
+
+static void *play(void *context)
+{
+    struct player *player = context;
+
+    player->body(player->rig, player->index);
+    return NULL;
+}
+
+static void run_threads(struct rig *rig, unsigned count,
+                        void (*body)(struct rig *rig, unsigned index))
+{
+    struct player players[THREADS_MAX];
+
+    for (unsigned i = 0; i < count; i++) {
+        players[i] = (struct player){.rig = rig, .index = i, .body = body};
+        bench_thread_start(&players[i].id, play, &players[i]);
+    }
+    for (unsigned i = 0; i < count; i++) {
+        pthread_join(players[i].id, NULL);
+    }
+}
+
 /* ---- real ---- */
 
-static void exit_body(unsigned index, void *context)
+static void exit_body(struct rig *rig, unsigned index)
 {
-    struct rig *rig = context;
     double start = bench_thread_ns();
     unsigned vcpu = index;
 
@@ -105,7 +135,7 @@ static double measure_exits(struct rig *rig, unsigned threads)
     double most = 0;
 
     rig->threads = threads;
-    threads_run(threads, exit_body, rig);
+    run_threads(rig, threads, exit_body);
     for (unsigned i = 0; i < threads; i++) {
         most = rig->thread_ns[i] > most ? rig->thread_ns[i] : most;
     }
@@ -220,9 +250,8 @@ static int run_counted(struct bench *bench, struct rig *rig, uint64_t chosen, un
 
 /* ---- moves ---- */
 
-static void storm_body(unsigned index, void *context)
+static void storm_body(struct rig *rig, unsigned index)
 {
-    struct rig *rig = context;
     double start = bench_wall_ns();
 
     if (index == 0) {
@@ -235,7 +264,7 @@ static void storm_body(unsigned index, void *context)
         for (uint64_t i = 0; i < rig->moves; i++) {
             hv_vpt_retarget(&rig->vpt, (unsigned)(i % rig->set->count));
             while (bench_wall_ns() - start < (double)i * 1e9 / (double)rig->moves) {
-                threads_patient(0);
+                sched_yield();
             }
         }
         hv_add_seq(&rig->ended, 1);
@@ -277,7 +306,7 @@ static int run_moves(struct bench *bench, struct rig *rig, uint64_t chosen, unsi
         }
         rig->moves = bench_option(bench, "--retarget");
         rig->fires = bench_size(bench, 1000000, 10000);
-        threads_run(3, storm_body, rig);
+        run_threads(rig, 3, storm_body);
         for (unsigned k = 0; k < vcpus; k++) {
             hv_vpt_update(rig->set, k);
         }
