@@ -285,8 +285,8 @@ enum hv_sched_verdict hv_vcpu_run(void *context, struct hv_worker *worker, hv_ns
         if (verdict == HV_SCHED_YIELD) {
             hv_pv_leave(&vcpu->domain->platform.pv, vcpu->index);
         }
+        hv_sched_note_mode(&vcpu->entity, vcpu->cpu.cpl == 0);
     }
-    hv_sched_note_mode(&vcpu->entity, vcpu->cpu.cpl == 0);
     hv_lock_set_waiter(NULL, 0);
     leave_domain(vcpu->domain);
     return verdict;
