@@ -35,6 +35,7 @@ static int open_domain(struct destroy_rig *rig, unsigned index)
 
     rig->domain[index].cursor = 0;
     if (!err) {
+        rig->made++;
         err = hv_memory_add_ram(memory, (hv_gfn){0}, rig->pages);
     }
     for (uint64_t gfn = 0; !err && gfn < rig->pages; gfn += HV_EXTENT_FRAMES) {
@@ -85,6 +86,7 @@ static int open_rig(struct destroy_rig *rig, const struct destroy_way *way,
     const struct hv_arena_config config = {backing, bytes};
     int err = hv_arena_create(&config, &rig->arena);
 
+    rig->made = 0;
     if (err) {
         return err;
     }
@@ -107,7 +109,7 @@ static void close_rig(struct destroy_rig *rig)
     if (!rig->arena) {
         return;
     }
-    for (unsigned i = 0; i < rig->domains; i++) {
+    for (unsigned i = 0; i < rig->made; i++) {
         close_domain(rig, i);
     }
     old_heap_finish(&rig->old);

@@ -52,6 +52,7 @@ struct destroy_turns {
 /* What is measured, made anew for each run of each strategy. */
 struct destroy_rig {
     unsigned domains;
+    unsigned made;  /* of these, when memory ran out on the way */
     uint64_t pages; /* of each */
     struct hv_arena *arena;
     struct old_heap old;
