@@ -257,7 +257,6 @@ int hv_acpi_init(struct hv_acpi *acpi, struct hv_bus *bus, const struct hv_clock
         {HV_ACPI_GPE_PORT, 4, &acpi_gpe_ops, acpi, "acpi.gpe0", 4},
         {HV_ACPI_RESET_PORT - 1, 4, &acpi_reset_ops, acpi, "reset", 4},
     };
-    int error;
 
     memset(acpi, 0, sizeof(*acpi));
     hv_lock_init(&acpi->lock, HV_RANK_DEVICE, "platform.acpi", 0);
@@ -266,9 +265,9 @@ int hv_acpi_init(struct hv_acpi *acpi, struct hv_bus *bus, const struct hv_clock
     acpi->hooks = *hooks;
     acpi->log_limit = log_limit;
     acpi->timer_start_ns = hv_clock_now(clock).v;
-    error = hv_vpt_init_plain(&acpi->timer, hv_vpt_set_queue(timers, 0), HV_VPT_PM, acpi_expired,
-                              acpi, HV_RANK_DEVICE);
-    return error ? error : hv_bus_add_all(bus, HV_BUS_PORT, ranges, HV_ARRAY_LEN(ranges));
+    hv_vpt_init_plain(&acpi->timer, hv_vpt_set_queue(timers, 0), HV_VPT_PM, acpi_expired, acpi,
+                      HV_RANK_DEVICE);
+    return hv_bus_add_all(bus, HV_BUS_PORT, ranges, HV_ARRAY_LEN(ranges));
 }
 
 void hv_acpi_finish(struct hv_acpi *acpi)

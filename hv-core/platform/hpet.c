@@ -182,12 +182,9 @@ int hv_hpet_init(struct hv_hpet *hpet, struct hv_bus *bus, const struct hv_clock
     hpet->pin = *pin;
     for (unsigned i = 0; i < HV_HPET_TIMERS; i++) {
         struct hv_hpet_timer *timer = &hpet->timer[i];
-        int error = hv_vpt_init(&timer->vpt, timers, (enum hv_vpt_source)(HV_VPT_HPET0 + i), 0,
-                                hpet_timer_expired, timer);
 
-        if (error) {
-            return error;
-        }
+        hv_vpt_init(&timer->vpt, timers, (enum hv_vpt_source)(HV_VPT_HPET0 + i), 0,
+                    hpet_timer_expired, timer);
         timer->hpet = hpet;
         timer->index = i;
     }

@@ -265,7 +265,6 @@ void hv_lapics_reset(struct hv_lapics *lapics)
 int hv_lapics_init(struct hv_lapics *lapics, const struct hv_lapics_config *config)
 {
     size_t bytes = config->vcpus * sizeof(struct hv_lapic);
-    int error = 0;
 
     memset(lapics, 0, sizeof(*lapics));
     lapics->phys_bits = config->phys_bits;
@@ -281,19 +280,11 @@ int hv_lapics_init(struct hv_lapics *lapics, const struct hv_lapics_config *conf
         lapic->set = lapics;
         lapic->index = i;
         hv_lock_init(&lapic->lock, HV_RANK_LAPIC, "platform.lapic", i);
-        lapics->count = i + 1;
-        error =
-            hv_vpt_init(&lapic->timer, config->timers, HV_VPT_LAPIC, i, lapic_timer_expired, lapic);
-        if (error) {
-            goto out;
-        }
+        hv_vpt_init(&lapic->timer, config->timers, HV_VPT_LAPIC, i, lapic_timer_expired, lapic);
     }
+    lapics->count = config->vcpus;
     hv_lapics_reset(lapics);
-out:
-    if (error) {
-        hv_lapics_finish(lapics);
-    }
-    return error;
+    return 0;
 }
 
 void hv_lapics_finish(struct hv_lapics *lapics)

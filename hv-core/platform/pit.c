@@ -212,18 +212,14 @@ int hv_pit_init(struct hv_pit *pit, struct hv_bus *bus, const struct hv_clock *c
         {0x40, 4, &pit_ops, pit, "pit", 1},
         {0x61, 1, &pit_port61_ops, pit, "port61", 1},
     };
-    int error;
 
     memset(pit, 0, sizeof(*pit));
     hv_lock_init(&pit->lock, HV_RANK_DEVICE, "platform.pit", 0);
     pit->clock = clock;
     pit->irq = *irq;
-    error = hv_vpt_init(&pit->timer, timers, HV_VPT_PIT, 0, pit_expired, pit);
-    if (!error) {
-        hv_pit_reset(pit);
-        error = hv_bus_add_all(bus, HV_BUS_PORT, ranges, HV_ARRAY_LEN(ranges));
-    }
-    return error;
+    hv_vpt_init(&pit->timer, timers, HV_VPT_PIT, 0, pit_expired, pit);
+    hv_pit_reset(pit);
+    return hv_bus_add_all(bus, HV_BUS_PORT, ranges, HV_ARRAY_LEN(ranges));
 }
 
 void hv_pit_finish(struct hv_pit *pit)

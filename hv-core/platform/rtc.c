@@ -238,7 +238,6 @@ int hv_rtc_init(struct hv_rtc *rtc, struct hv_bus *bus, const struct hv_clock *c
                 struct hv_vpt_set *timers, const struct hv_irq_line *irq)
 {
     const struct hv_bus_range ports = {0x70, 2, &rtc_ops, rtc, "rtc", 1};
-    int error;
 
     memset(rtc, 0, sizeof(*rtc));
     hv_lock_init(&rtc->lock, HV_RANK_DEVICE, "platform.rtc", 0);
@@ -250,15 +249,10 @@ int hv_rtc_init(struct hv_rtc *rtc, struct hv_bus *bus, const struct hv_clock *c
     rtc->second_ns = hv_clock_now(clock).v;
     rtc->divider_ns = rtc->second_ns;
     rtc_calendar_set(rtc->memory, hv_clock_wall_s(clock));
-    error = hv_vpt_init(&rtc->periodic, timers, HV_VPT_RTC, 0, rtc_expired, rtc);
-    if (!error) {
-        error = hv_vpt_init_plain(&rtc->update, hv_vpt_set_queue(timers, 0), HV_VPT_RTC,
-                                  rtc_expired, rtc, HV_RANK_DEVICE);
-    }
-    if (!error) {
-        error = hv_bus_add(bus, HV_BUS_PORT, &ports);
-    }
-    return error;
+    hv_vpt_init(&rtc->periodic, timers, HV_VPT_RTC, 0, rtc_expired, rtc);
+    hv_vpt_init_plain(&rtc->update, hv_vpt_set_queue(timers, 0), HV_VPT_RTC, rtc_expired, rtc,
+                      HV_RANK_DEVICE);
+    return hv_bus_add(bus, HV_BUS_PORT, &ports);
 }
 
 void hv_rtc_finish(struct hv_rtc *rtc)

@@ -20,8 +20,7 @@ void hv_vpt_link_locked(struct hv_vpt *vpt, struct hv_vpt_vcpu *to, bool pending
         /* Pairs with the look at the word in class 1. */
         hv_or_seq(&to->pending, hv_vpt_bit(vpt));
     }
-    /* Without room there it fires where it is, and kicks from afar. */
-    (void)!hv_timer_rehome(&vpt->timer, to->queue);
+    hv_timer_rehome(&vpt->timer, to->queue);
     /* Last: from here on others lock the new vCPU for it. */
     hv_store_seq(&vpt->vcpu, to);
 }

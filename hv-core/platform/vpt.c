@@ -161,8 +161,7 @@ void hv_vpt_rehome(struct hv_vpt_set *set, unsigned index, struct hv_timer_queue
     if (vcpu->queue != queue) {
         vcpu->queue = queue;
         hv_list_for_each(node, &vcpu->timers) {
-            /* Without room there it fires where it is, and kicks from afar. */
-            (void)!hv_timer_rehome(&hv_list_entry(node, struct hv_vpt, link)->timer, queue);
+            hv_timer_rehome(&hv_list_entry(node, struct hv_vpt, link)->timer, queue);
         }
     }
     set->strategy->unlock_vcpu(vcpu);
@@ -185,55 +184,39 @@ void hv_vpt_retarget(struct hv_vpt *vpt, unsigned index)
 
 /* ---- one timer ---- */
 
-static int make_timer(struct hv_vpt *vpt, struct hv_vpt_set *set, struct hv_timer_queue *queue,
-                      enum hv_rank rank)
+static void make_timer(struct hv_vpt *vpt, struct hv_vpt_set *set, struct hv_timer_queue *queue,
+                       enum hv_rank rank)
 {
-    int error;
-
     vpt->set = set;
     vpt->clock = queue->clock;
-    error = hv_timer_init(&vpt->timer, queue, vpt_fire, vpt, rank);
-    if (error) {
-        vpt->clock = NULL; /* nothing to finish */
-        return error;
-    }
+    hv_timer_init(&vpt->timer, queue, vpt_fire, vpt, rank);
     hv_lock_init(&vpt->lock, HV_RANK_VPT, "platform.vpt", vpt->source);
     hv_list_init(&vpt->link);
     vpt_set_policy(vpt, hv_vpt_default_policy(vpt->source));
-    return 0;
 }
 
-int hv_vpt_init(struct hv_vpt *vpt, struct hv_vpt_set *set, enum hv_vpt_source source,
-                unsigned index, void (*expired)(void *context), void *context)
+void hv_vpt_init(struct hv_vpt *vpt, struct hv_vpt_set *set, enum hv_vpt_source source,
+                 unsigned index, void (*expired)(void *context), void *context)
 {
     struct hv_vpt_vcpu *vcpu = set->vcpu[index];
     /* What the strategy takes for a timer. */
     enum hv_rank rank = set->strategy == &hv_vpt_pend ? HV_RANK_TM : HV_RANK_VPT;
-    int error;
 
     *vpt =
         (struct hv_vpt){.source = source, .index = index, .expired = expired, .context = context};
-    error = make_timer(vpt, set, vcpu->queue, rank);
-    if (!error) {
-        /* Last: whoever goes through the vCPU's timers finds it whole. */
-        set->strategy->lock_vcpu(vcpu);
-        hv_vpt_link_locked(vpt, vcpu, false);
-        set->strategy->unlock_vcpu(vcpu);
-    }
-    return error;
+    make_timer(vpt, set, vcpu->queue, rank);
+    /* Last: whoever goes through the vCPU's timers finds it whole. */
+    set->strategy->lock_vcpu(vcpu);
+    hv_vpt_link_locked(vpt, vcpu, false);
+    set->strategy->unlock_vcpu(vcpu);
 }
 
-int hv_vpt_init_plain(struct hv_vpt *vpt, struct hv_timer_queue *queue, enum hv_vpt_source source,
-                      void (*expired)(void *context), void *context, enum hv_rank rank)
+void hv_vpt_init_plain(struct hv_vpt *vpt, struct hv_timer_queue *queue, enum hv_vpt_source source,
+                       void (*expired)(void *context), void *context, enum hv_rank rank)
 {
-    int error;
-
     *vpt = (struct hv_vpt){.source = source, .expired = expired, .context = context};
-    error = make_timer(vpt, NULL, queue, rank);
-    if (!error) {
-        vpt_set_policy(vpt, (struct hv_vpt_policy){.kind = HV_TICK_MERGE});
-    }
-    return error;
+    make_timer(vpt, NULL, queue, rank);
+    vpt_set_policy(vpt, (struct hv_vpt_policy){.kind = HV_TICK_MERGE});
 }
 
 void hv_vpt_finish(struct hv_vpt *vpt)

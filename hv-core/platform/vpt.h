@@ -140,18 +140,15 @@ void hv_vpt_update(struct hv_vpt_set *set, unsigned index);
 /** vCPU @index runs on another worker from now on: its timers fire there. Its thread, no lock held. */
 void hv_vpt_rehome(struct hv_vpt_set *set, unsigned index, struct hv_timer_queue *queue);
 
+/** Make a stopped timer of vCPU @index, on whose thread @expired is called. */
+void hv_vpt_init(struct hv_vpt *vpt, struct hv_vpt_set *set, enum hv_vpt_source source,
+                 unsigned index, void (*expired)(void *context), void *context);
 /**
- * Make a stopped timer of vCPU @index, on whose thread @expired is called. -ENOMEM.
+ * One that is no vCPU's: the worker that runs @queue calls @expired. @rank is the lowest lock that
+ * takes.
  */
-HV_MUST_CHECK int hv_vpt_init(struct hv_vpt *vpt, struct hv_vpt_set *set, enum hv_vpt_source source,
-                              unsigned index, void (*expired)(void *context), void *context);
-/**
- * One that is no vCPU's: the worker that runs @queue calls @expired. -ENOMEM. @rank is the lowest lock
- * that takes.
- */
-HV_MUST_CHECK int hv_vpt_init_plain(struct hv_vpt *vpt, struct hv_timer_queue *queue,
-                                    enum hv_vpt_source source, void (*expired)(void *context),
-                                    void *context, enum hv_rank rank);
+void hv_vpt_init_plain(struct hv_vpt *vpt, struct hv_timer_queue *queue, enum hv_vpt_source source,
+                       void (*expired)(void *context), void *context, enum hv_rank rank);
 /** Stop for good; waits for a running callback. Zeroed memory is accepted. */
 void hv_vpt_finish(struct hv_vpt *vpt);
 

@@ -26,23 +26,18 @@ static void pass_on_ring(void *context)
     hv_deadline_kick(worker->sched->deadline, worker->index);
 }
 
-static int make_worker(struct hv_sched *sched, unsigned index)
+static void make_worker(struct hv_sched *sched, unsigned index)
 {
     struct hv_worker *worker = &sched->workers[index];
-    int error;
 
     worker_init(worker, sched, &sched->queues.queue[index], index);
-    error = hv_timer_queue_init(&worker->own_timers, sched->clock, &worker->bell, index);
-    if (error < 0) {
-        return error;
-    }
+    hv_timer_queue_init(&worker->own_timers, sched->clock, &worker->bell, index);
     worker->timers = &worker->own_timers;
     if (sched->policy == HV_SCHED_POLICY_CREDIT) {
         worker->bell.interrupt = pass_on_ring;
         worker->bell.interrupt_context = worker;
     }
     hv_qsbr_register(&sched->qsbr, &worker->reader);
-    return 0;
 }
 
 static int start_workers(struct hv_sched *sched, unsigned workers)
@@ -69,8 +64,7 @@ static int make_parts(struct hv_sched *sched, const struct hv_sched_config *conf
     error = hv_runqueues_init(&sched->queues, config->workers, config->clock, &tuning,
                               notify_worker, sched);
     while (error == 0 && sched->count < config->workers) {
-        error = make_worker(sched, sched->count);
-        sched->count += error == 0;
+        make_worker(sched, sched->count++);
     }
     if (error == 0 && sched->policy == HV_SCHED_POLICY_CREDIT) {
         error = hv_deadline_create(config->workers, config->clock, &sched->deadline);

@@ -2,9 +2,12 @@
 /*
  * Timer queues: see timer.h for states and invariants.
  *
- * The heap has four children a node: half the levels of a binary one, and the four lie side by
- * side. Room is reserved when a timer is made, so that arming, which happens in callbacks and under
- * locks, allocates nothing.
+ * What is armed stands in a pairing heap: a tree whose parents are due before their children, linked
+ * through the timers themselves. So a queue needs no memory of its own: arming, which happens in
+ * callbacks and under locks, cannot fail, and neither can a timer's move to another worker. Arming
+ * costs one comparison, taking the earliest out or moving a deadline O(log n) amortized.
+ * Source: M. Fredman, R. Sedgewick, D. Sleator, R. Tarjan, "The pairing heap: a new form of
+ * self-adjusting heap", Algorithmica 1 (1986).
  *
  * `running` stands from before the lock is dropped for a callback until after it has returned; a
  * timer that is running may be armed (by itself, mostly), disarmed, killed and rehomed, but its
@@ -13,93 +16,101 @@
  */
 #include "time/timer.h"
 
-#include <errno.h>
-#include <string.h>
-
-#include "base/alloc.h"
 #include "base/assert.h"
 #include "sync/futex.h"
 #include "sync/race.h"
 
-#define HEAP_CHILDREN  4u
-#define FIRST_CAPACITY 16u
-#define NOT_IN_HEAP    SIZE_MAX
-#define EVERYBODY      (UINT32_MAX >> 1)
+#define EVERYBODY (UINT32_MAX >> 1)
 
 /* ---- the heap ---- */
 
-static void heap_set(struct hv_timer_queue *queue, size_t index, struct hv_timer *timer)
+/* The later of two roots becomes the first child of the other. Returns that. */
+static struct hv_timer *heap_meld(struct hv_timer *a, struct hv_timer *b)
 {
-    queue->heap[index] = timer;
-    timer->heap_index = index;
-}
+    struct hv_timer *top = hv_ns_before(b->deadline, a->deadline) ? b : a;
+    struct hv_timer *under = top == a ? b : a;
 
-static void heap_up(struct hv_timer_queue *queue, size_t index, struct hv_timer *timer)
-{
-    while (index > 0) {
-        size_t parent = (index - 1) / HEAP_CHILDREN;
-
-        if (!hv_ns_before(timer->deadline, queue->heap[parent]->deadline)) {
-            break;
-        }
-        heap_set(queue, index, queue->heap[parent]);
-        index = parent;
+    under->before = top;
+    under->after = top->first;
+    if (top->first) {
+        top->first->before = under;
     }
-    heap_set(queue, index, timer);
+    top->first = under;
+    return top;
 }
 
-static void heap_down(struct hv_timer_queue *queue, size_t index, struct hv_timer *timer)
+/*
+ * One heap of the siblings from @first on, whose parent has gone; NULL of none. Two passes: in pairs
+ * from left to right, and these from right to left, which is what makes it logarithmic.
+ */
+static struct hv_timer *heap_gather(struct hv_timer *first)
 {
-    for (;;) {
-        size_t first = index * HEAP_CHILDREN + 1;
-        size_t least = first;
+    struct hv_timer *pairs = NULL;
+    struct hv_timer *root = NULL;
 
-        if (first >= queue->count) {
-            break;
-        }
-        for (size_t i = first + 1; i < queue->count && i < first + HEAP_CHILDREN; i++) {
-            if (hv_ns_before(queue->heap[i]->deadline, queue->heap[least]->deadline)) {
-                least = i;
-            }
-        }
-        if (!hv_ns_before(queue->heap[least]->deadline, timer->deadline)) {
-            break;
-        }
-        heap_set(queue, index, queue->heap[least]);
-        index = least;
+    while (first) {
+        struct hv_timer *next = first->after;
+        struct hv_timer *after = next ? next->after : NULL;
+        struct hv_timer *pair = next ? heap_meld(first, next) : first;
+
+        pair->after = pairs;
+        pairs = pair;
+        first = after;
     }
-    heap_set(queue, index, timer);
+    while (pairs) {
+        struct hv_timer *next = pairs->after;
+
+        root = root ? heap_meld(root, pairs) : pairs;
+        pairs = next;
+    }
+    if (root) {
+        root->before = NULL;
+        root->after = NULL;
+    }
+    return root;
 }
 
-/* Put @timer where its deadline belongs, starting at a free or its own place. */
-static void heap_place(struct hv_timer_queue *queue, size_t index, struct hv_timer *timer)
+static void heap_add(struct hv_timer_queue *queue, struct hv_timer *timer)
 {
-    heap_up(queue, index, timer);
-    heap_down(queue, timer->heap_index, timer);
+    timer->armed = true;
+    queue->count++;
+    queue->earliest = queue->earliest ? heap_meld(queue->earliest, timer) : timer;
 }
 
 static void heap_remove(struct hv_timer_queue *queue, struct hv_timer *timer)
 {
-    size_t index = timer->heap_index;
-    struct hv_timer *last = queue->heap[--queue->count];
+    struct hv_timer *children = heap_gather(timer->first);
 
-    timer->heap_index = NOT_IN_HEAP;
-    if (last != timer) {
-        heap_place(queue, index, last);
+    if (timer == queue->earliest) {
+        queue->earliest = children;
+    } else {
+        struct hv_timer **link =
+            timer->before->first == timer ? &timer->before->first : &timer->before->after;
+
+        *link = timer->after;
+        if (timer->after) {
+            timer->after->before = timer->before;
+        }
+        if (children) {
+            queue->earliest = heap_meld(queue->earliest, children);
+        }
     }
-}
-
-static bool is_armed(const struct hv_timer *timer)
-{
-    return timer->heap_index != NOT_IN_HEAP;
+    timer->first = timer->before = timer->after = NULL;
+    timer->armed = false;
+    queue->count--;
 }
 
 /* ---- the queue ---- */
 
+static uint64_t earliest_ns(const struct hv_timer_queue *queue)
+{
+    return queue->earliest ? queue->earliest->deadline.v : UINT64_MAX;
+}
+
 /* Say what the earliest deadline is now, and ring when it is sooner than the worker knows. */
 static void publish_next_locked(struct hv_timer_queue *queue)
 {
-    uint64_t next = queue->count > 0 ? queue->heap[0]->deadline.v : UINT64_MAX;
+    uint64_t next = earliest_ns(queue);
     uint64_t known = hv_load_relaxed(&queue->next_ns);
 
     if (next == known) {
@@ -112,93 +123,38 @@ static void publish_next_locked(struct hv_timer_queue *queue)
     }
 }
 
-/* One more timer will be able to be armed here. */
-static int reserve(struct hv_timer_queue *queue)
+void hv_timer_queue_init(struct hv_timer_queue *queue, const struct hv_clock *clock,
+                         struct hv_doorbell *bell, unsigned index)
 {
-    for (;;) {
-        struct hv_timer **bigger;
-        struct hv_timer **unused;
-        size_t capacity;
-
-        hv_lock_take(&queue->lock);
-        capacity = queue->capacity;
-        if (queue->reserved < capacity) {
-            queue->reserved++;
-            hv_lock_drop(&queue->lock);
-            return 0;
-        }
-        hv_lock_drop(&queue->lock);
-
-        /* The allocator may block: not under the lock, and so look again after. */
-        bigger = hv_alloc(capacity * 2, sizeof(struct hv_timer *));
-        if (!bigger) {
-            return -ENOMEM;
-        }
-        unused = bigger;
-        hv_lock_take(&queue->lock);
-        if (queue->capacity == capacity) {
-            memcpy(bigger, queue->heap, queue->count * sizeof(struct hv_timer *));
-            unused = queue->heap;
-            queue->heap = bigger;
-            queue->capacity = capacity * 2;
-        }
-        hv_lock_drop(&queue->lock);
-        hv_free(unused);
-    }
-}
-
-static void unreserve(struct hv_timer_queue *queue)
-{
-    hv_lock_take(&queue->lock);
-    queue->reserved--;
-    hv_lock_drop(&queue->lock);
-}
-
-int hv_timer_queue_init(struct hv_timer_queue *queue, const struct hv_clock *clock,
-                        struct hv_doorbell *bell, unsigned index)
-{
-    struct hv_timer **heap = hv_alloc(FIRST_CAPACITY, sizeof(struct hv_timer *));
-
-    if (!heap) {
-        return -ENOMEM;
-    }
     *queue = (struct hv_timer_queue){
         .clock = clock,
         .bell = bell,
-        .heap = heap,
-        .capacity = FIRST_CAPACITY,
         .next_ns = UINT64_MAX,
     };
     hv_lock_init(&queue->lock, HV_RANK_TIMER_BASE, "timer.queue", index);
-    return 0;
 }
 
 void hv_timer_queue_finish(struct hv_timer_queue *queue)
 {
-    HV_BUG_ON(queue->reserved > 0);
+    HV_BUG_ON(queue->owned > 0);
     hv_lock_finish(&queue->lock);
-    hv_free(queue->heap);
-    queue->heap = NULL;
 }
 
 /* ---- timers ---- */
 
-int hv_timer_init(struct hv_timer *timer, struct hv_timer_queue *queue, hv_timer_callback *callback,
-                  void *context, enum hv_rank lowest_rank)
+void hv_timer_init(struct hv_timer *timer, struct hv_timer_queue *queue,
+                   hv_timer_callback *callback, void *context, enum hv_rank lowest_rank)
 {
-    int error = reserve(queue);
-
     *timer = (struct hv_timer){
         .deadline = HV_NS_NEVER,
-        .heap_index = NOT_IN_HEAP,
         .callback = callback,
         .context = context,
         .lowest_rank = (uint16_t)lowest_rank,
     };
-    if (error == 0) {
-        hv_store_release(&timer->queue, queue);
-    }
-    return error;
+    hv_lock_take(&queue->lock);
+    queue->owned++;
+    hv_lock_drop(&queue->lock);
+    hv_store_release(&timer->queue, queue);
 }
 
 /* Lock the queue that the timer belongs to. It may move while we wait: then to the next. */
@@ -220,7 +176,7 @@ static void disarm_locked(struct hv_timer_queue *queue, struct hv_timer *timer)
 {
     hv_lock_assert_held(&queue->lock);
     timer->deadline = HV_NS_NEVER;
-    if (is_armed(timer)) {
+    if (timer->armed) {
         heap_remove(queue, timer);
         publish_next_locked(queue);
     }
@@ -233,8 +189,11 @@ HV_NO_TSA void hv_timer_arm(struct hv_timer *timer, hv_ns deadline)
     if (timer->killed || deadline.v == HV_NS_NEVER.v) {
         disarm_locked(queue, timer);
     } else {
+        if (timer->armed) {
+            heap_remove(queue, timer);
+        }
         timer->deadline = deadline;
-        heap_place(queue, is_armed(timer) ? timer->heap_index : queue->count++, timer);
+        heap_add(queue, timer);
         publish_next_locked(queue);
     }
     hv_lock_drop(&queue->lock);
@@ -281,48 +240,48 @@ HV_NO_TSA void hv_timer_revive(struct hv_timer *timer)
 HV_NO_TSA bool hv_timer_armed(struct hv_timer *timer)
 {
     struct hv_timer_queue *queue = lock_home(timer);
-    bool armed = is_armed(timer);
+    bool armed = timer->armed;
 
     hv_lock_drop(&queue->lock);
     return armed;
 }
 
-void hv_timer_finish(struct hv_timer *timer)
+HV_NO_TSA void hv_timer_finish(struct hv_timer *timer)
 {
-    /* Never made, or making it failed. */
+    struct hv_timer_queue *queue;
+
     if (!hv_load_relaxed(&timer->queue)) {
-        return;
+        return; /* never made */
     }
     hv_timer_kill(timer);
-    unreserve(hv_load_acquire(&timer->queue));
+    queue = lock_home(timer);
+    queue->owned--;
     hv_store_relaxed(&timer->queue, NULL);
+    hv_lock_drop(&queue->lock);
 }
 
 /* ---- moving ---- */
 
-/* Both queues are locked, @to has reserved room. */
+/* Both queues are locked. */
 static void move_locked(struct hv_timer *timer, struct hv_timer_queue *from,
                         struct hv_timer_queue *to)
 {
     hv_lock_assert_held(&from->lock);
     hv_lock_assert_held(&to->lock);
-    if (is_armed(timer)) {
+    if (timer->armed) {
         heap_remove(from, timer);
         publish_next_locked(from);
-        heap_place(to, to->count++, timer);
+        heap_add(to, timer);
         publish_next_locked(to);
     }
-    from->reserved--;
+    from->owned--;
+    to->owned++;
     /* The last thing: from now on others lock `to` for it. Pairs with lock_home(). */
     hv_store_release(&timer->queue, to);
 }
 
-/*
- * One look at where the timer is: true when it has moved, or will, or stays. @unneeded_out gets the
- * queue whose reserved room is not needed after all.
- */
-HV_NO_TSA static bool try_rehome(struct hv_timer *timer, struct hv_timer_queue *to,
-                                 struct hv_timer_queue **unneeded_out)
+/* One look at where the timer is: true when it has moved, or will, or stays. */
+HV_NO_TSA static bool try_rehome(struct hv_timer *timer, struct hv_timer_queue *to)
 {
     struct hv_timer_queue *from = hv_load_acquire(&timer->queue);
     bool same;
@@ -334,12 +293,8 @@ HV_NO_TSA static bool try_rehome(struct hv_timer *timer, struct hv_timer_queue *
     }
     same = hv_load_relaxed(&timer->queue) == from;
     if (same && from == to) {
-        /* At home already: one room of ours is too many, and so is one at an unfinished move's. */
-        to->reserved--;
-        *unneeded_out = timer->rehome_to;
-        timer->rehome_to = NULL;
+        timer->rehome_to = NULL; /* at home already: a move that was put off is off */
     } else if (same && from->running == timer) {
-        *unneeded_out = timer->rehome_to;
         timer->rehome_to = to;
     } else if (same) {
         move_locked(timer, from, to);
@@ -351,21 +306,11 @@ HV_NO_TSA static bool try_rehome(struct hv_timer *timer, struct hv_timer_queue *
     return same;
 }
 
-int hv_timer_rehome(struct hv_timer *timer, struct hv_timer_queue *to)
+void hv_timer_rehome(struct hv_timer *timer, struct hv_timer_queue *to)
 {
-    struct hv_timer_queue *unneeded = NULL;
-    int error = reserve(to);
-
-    if (error < 0) {
-        return error;
-    }
-    while (!try_rehome(timer, to, &unneeded)) {
+    while (!try_rehome(timer, to)) {
         /* It moved under our hands: look again. */
     }
-    if (unneeded) {
-        unreserve(unneeded);
-    }
-    return 0;
 }
 
 /* A callback has returned: make the move that was asked for meanwhile. Keeps the queue locked. */
@@ -395,10 +340,10 @@ static struct hv_timer *take_due_locked(struct hv_timer_queue *queue, hv_ns now)
 {
     struct hv_timer *timer;
 
-    if (queue->count == 0 || hv_ns_before(now, queue->heap[0]->deadline)) {
+    if (!queue->earliest || hv_ns_before(now, queue->earliest->deadline)) {
         return NULL;
     }
-    timer = queue->heap[0];
+    timer = queue->earliest;
     heap_remove(queue, timer);
     publish_next_locked(queue);
     queue->running = timer;
@@ -443,21 +388,39 @@ unsigned hv_timer_queue_run(struct hv_timer_queue *queue, hv_ns now)
     return count;
 }
 
+/* The next of @timer in a walk over the whole heap, parents first; NULL after the last. */
+static const struct hv_timer *heap_next(const struct hv_timer *timer)
+{
+    if (timer->first) {
+        return timer->first;
+    }
+    while (timer && !timer->after) {
+        while (timer->before && timer->before->first != timer) {
+            timer = timer->before; /* back to its first sibling */
+        }
+        timer = timer->before;
+    }
+    return timer ? timer->after : NULL;
+}
+
 void hv_timer_queue_check(struct hv_timer_queue *queue)
 {
-    hv_lock_take(&queue->lock);
-    HV_BUG_ON(queue->count > queue->reserved);
-    HV_BUG_ON(queue->reserved > queue->capacity);
-    for (size_t i = 0; i < queue->count; i++) {
-        const struct hv_timer *timer = queue->heap[i];
+    size_t count = 0;
 
-        HV_BUG_ON(timer->heap_index != i);
+    hv_lock_take(&queue->lock);
+    HV_BUG_ON(queue->count > queue->owned);
+    HV_BUG_ON(queue->earliest && (queue->earliest->before || queue->earliest->after));
+    for (const struct hv_timer *timer = queue->earliest; timer; timer = heap_next(timer)) {
+        HV_BUG_ON(++count > queue->count);
+        HV_BUG_ON(!timer->armed || timer->killed);
         HV_BUG_ON(hv_load_relaxed(&timer->queue) != queue);
-        HV_BUG_ON(timer->killed);
-        HV_BUG_ON(i > 0 &&
-                  hv_ns_before(timer->deadline, queue->heap[(i - 1) / HEAP_CHILDREN]->deadline));
+        HV_BUG_ON(timer->after && timer->after->before != timer);
+        for (const struct hv_timer *child = timer->first; child; child = child->after) {
+            HV_BUG_ON(hv_ns_before(child->deadline, timer->deadline));
+        }
+        HV_BUG_ON(timer->first && timer->first->before != timer);
     }
-    HV_BUG_ON(hv_timer_queue_next(queue).v !=
-              (queue->count > 0 ? queue->heap[0]->deadline.v : UINT64_MAX));
+    HV_BUG_ON(count != queue->count);
+    HV_BUG_ON(hv_timer_queue_next(queue).v != earliest_ns(queue));
     hv_lock_drop(&queue->lock);
 }

@@ -7,12 +7,13 @@
  *     any --hv_timer_kill--> killed --hv_timer_revive--> idle
  *
  * Invariants, checked by hv_timer_queue_check() in debug builds:
- *   (1) an armed timer stands in exactly one queue, at its heap index; others in none;
+ *   (1) an armed timer stands in exactly one queue, its own; others in none;
  *   (2) once hv_timer_kill() has returned, the callback is not running and will not run again;
  *   (3) callbacks run with no lock held.
  *
  * Threads: arm, disarm and kill from any thread but, for kill, the timer's own callback.
- * Source: Xen's timer.h for the contract; a 4-ary heap for few, often moved deadlines.
+ * Memory: a timer brings the room that it stands in, so nothing here allocates or fails.
+ * Source: Xen's timer.h for the contract.
  */
 #pragma once
 
@@ -29,9 +30,9 @@ struct hv_timer_queue {
     const struct hv_clock *clock;
     struct hv_doorbell *bell; /* of the worker that runs it; rung when the earliest moves. */
     /* Guarded by &lock. */
-    struct hv_timer **heap;
-    size_t count, capacity;
-    size_t reserved; /* timers that call this queue theirs, armed or not; at most `capacity` */
+    struct hv_timer *earliest; /* root of the heap of armed timers, or NULL */
+    size_t count;              /* of those */
+    size_t owned;              /* timers that call this queue theirs, armed or not */
     struct hv_timer *running;
     uint64_t runner;  /* hv_thread_id() of who runs it, for the checkers */
     unsigned waiting; /* threads in hv_timer_kill() */
@@ -45,8 +46,10 @@ struct hv_timer {
     /* Guarded by the queue's lock; `queue` changes only in hv_timer_rehome(). */
     _Atomic(struct hv_timer_queue *) queue;
     hv_ns deadline;
-    size_t heap_index; /* SIZE_MAX when not armed */
-    bool killed;
+    bool armed, killed;
+    struct hv_timer *first;           /* child, of those due after it; NULL for none */
+    struct hv_timer *before;          /* sibling, or for the first of them the parent */
+    struct hv_timer *after;           /* sibling */
     struct hv_timer_queue *rehome_to; /* moves there when the running callback returns, or NULL */
     /* Set at init. */
     hv_timer_callback *callback;
@@ -59,22 +62,16 @@ struct hv_timer {
  *
  * @bell   borrowed: of the thread that runs the queue; may be NULL when a test runs it by hand.
  * @index  orders queues, unique among those a timer may move between.
- *
- * Returns 0, or -ENOMEM.
  */
-HV_MUST_CHECK int hv_timer_queue_init(struct hv_timer_queue *queue, const struct hv_clock *clock,
-                                      struct hv_doorbell *bell, unsigned index);
+void hv_timer_queue_init(struct hv_timer_queue *queue, const struct hv_clock *clock,
+                         struct hv_doorbell *bell, unsigned index);
 /** No timer calls it its own any more. */
 void hv_timer_queue_finish(struct hv_timer_queue *queue);
 
-/**
- * Make room for one more timer, so that arming never fails; -ENOMEM. Undone by
- * hv_timer_finish().
- */
-HV_MUST_CHECK int hv_timer_init(struct hv_timer *timer, struct hv_timer_queue *queue,
-                                hv_timer_callback *callback, void *context,
-                                enum hv_rank lowest_rank);
-/** Kill and give its room back. */
+/** Make an idle timer, whose memory stays where it is until hv_timer_finish(). */
+void hv_timer_init(struct hv_timer *timer, struct hv_timer_queue *queue,
+                   hv_timer_callback *callback, void *context, enum hv_rank lowest_rank);
+/** Kill it, and leave its queue. Twice is once; zeroed memory is accepted. */
 void hv_timer_finish(struct hv_timer *timer);
 
 /** Arm, or move. A deadline in the past fires at once; HV_NS_NEVER disarms. */
@@ -96,10 +93,9 @@ bool hv_timer_armed(struct hv_timer *timer);
  * Move it to another worker's queue, armed or not. When its callback is running it moves as that
  * returns, so that it never runs on two workers at once; nobody waits.
  *
- * Returns 0, or -ENOMEM, where it stays at home.
  * Context: any thread, the timer's own callback too; rank below TIMER_BASE; one caller at a time.
  */
-HV_MUST_CHECK int hv_timer_rehome(struct hv_timer *timer, struct hv_timer_queue *queue);
+void hv_timer_rehome(struct hv_timer *timer, struct hv_timer_queue *queue);
 
 /**
  * Run what is due at @now. Worker only; no lock held. Returns how many ran.

@@ -85,10 +85,14 @@ static bool open_rig(struct rig *rig, unsigned vcpus, const struct hv_vpt_strate
     for (unsigned i = 0; i < vcpus; i++) {
         rig->queues[i] = &rig->queue[i % QUEUES];
     }
-    return hv_timer_queue_init(&rig->queue[0], &rig->clock, &rig->bell, 0) == 0 &&
-           hv_timer_queue_init(&rig->queue[1], &rig->clock, &rig->bell, 1) == 0 &&
-           hv_vpt_set_create(&config, &rig->set) == 0 &&
-           hv_vpt_init(&rig->vpt, rig->set, HV_VPT_PIT, 0, expired, rig) == 0;
+    for (unsigned i = 0; i < QUEUES; i++) {
+        hv_timer_queue_init(&rig->queue[i], &rig->clock, &rig->bell, i);
+    }
+    if (hv_vpt_set_create(&config, &rig->set) < 0) {
+        return false;
+    }
+    hv_vpt_init(&rig->vpt, rig->set, HV_VPT_PIT, 0, expired, rig);
+    return true;
 }
 
 static void close_rig(struct rig *rig)

@@ -37,7 +37,7 @@ static void counted_rmw(const void *address)
 #define hv_rwlock_drop_write(lock) counted_rmw(lock)
 #undef hv_load_acquire
 #define hv_load_acquire(place)       (note(place, false, false), *(place))
-#define hv_timer_rehome(timer, into) ((void)(timer), (void)(into), 0)
+#define hv_timer_rehome(timer, into) ((void)(timer), (void)(into))
 #define hv_vpt_unlink_locked         counted_unlink_locked
 #define hv_vpt_link_locked           counted_link_locked
 #define hv_vpt_pend                  counted_pend

@@ -91,9 +91,9 @@ static void step(unsigned index)
 static void test_random(void)
 {
     hv_clock_init_simulated(&sim, (hv_ns){0});
-    TAP_EQ(hv_timer_queue_init(&queue, &sim, NULL, 0), 0);
+    hv_timer_queue_init(&queue, &sim, NULL, 0);
     for (unsigned i = 0; i < TIMERS; i++) {
-        TAP_EQ(hv_timer_init(&timers[i], &queue, fire, NULL, HV_RANK_VPT), 0);
+        hv_timer_init(&timers[i], &queue, fire, NULL, HV_RANK_VPT);
         model.deadline[i] = UINT64_MAX;
     }
     for (unsigned i = 0; i < STEPS; i++) {

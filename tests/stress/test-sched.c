@@ -165,9 +165,9 @@ static bool start(enum hv_sched_policy policy)
         worklet->entity.bell = &worklet->bell;
         worklet->entity.group = &shared.groups[i % 2];
         worklet->entity.index = i / 2;
-        good = hv_sched_entity_init(shared.sched, &worklet->entity, i) == 0 &&
-               hv_timer_init(&worklet->timer, hv_sched_timer_queue(shared.sched, i), give_by_timer,
-                             worklet, HV_RANK_RUNQUEUE) == 0;
+        good = hv_sched_entity_init(shared.sched, &worklet->entity, i) == 0;
+        hv_timer_init(&worklet->timer, hv_sched_timer_queue(shared.sched, i), give_by_timer,
+                      worklet, HV_RANK_RUNQUEUE);
     }
     return good;
 }

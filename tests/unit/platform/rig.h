@@ -157,10 +157,7 @@ static inline int rig_make(struct rig *rig, unsigned vcpus, hv_ns start)
     hv_bus_init(&rig->bus);
     rig->console.write = rig_console_write;
     rig->room = SIZE_MAX;
-    error = hv_timer_queue_init(&rig->queue, &rig->clock, &rig->bell, 0);
-    if (error) {
-        return error;
-    }
+    hv_timer_queue_init(&rig->queue, &rig->clock, &rig->bell, 0);
     for (unsigned i = 0; i < vcpus; i++) {
         rig->queues[i] = &rig->queue;
     }

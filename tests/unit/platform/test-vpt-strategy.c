@@ -47,9 +47,12 @@ static bool open_set(const struct hv_vpt_strategy *strategy)
     hv_store_seq(&moved, 0);
     hv_store_seq(&kicked, 0);
     hv_store_seq(&ending, 0);
-    return hv_timer_queue_init(&queue, &clock_now, &bell, 0) == 0 &&
-           hv_vpt_set_create(&config, &set) == 0 &&
-           hv_vpt_init(&vpt, set, HV_VPT_PIT, 0, expired, NULL) == 0;
+    hv_timer_queue_init(&queue, &clock_now, &bell, 0);
+    if (hv_vpt_set_create(&config, &set) < 0) {
+        return false;
+    }
+    hv_vpt_init(&vpt, set, HV_VPT_PIT, 0, expired, NULL);
+    return true;
 }
 
 static void close_set(void)

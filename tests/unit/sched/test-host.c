@@ -130,9 +130,7 @@ static void test_timers(void)
     struct hv_timer timer;
 
     TAP_EQ(start(HV_SCHED_POLICY_HOST), 0);
-    TAP_EQ(hv_timer_init(&timer, hv_sched_timer_queue(sched, 7), count_up, (void *)&count,
-                         HV_RANK_VPT),
-           0);
+    hv_timer_init(&timer, hv_sched_timer_queue(sched, 7), count_up, (void *)&count, HV_RANK_VPT);
     for (uint32_t i = 1; i <= 10; i++) {
         hv_timer_arm(&timer, hv_ns_add(hv_clock_now(&host), 50000));
         TAP_AWAIT(hv_load_seq(&count) == i);
