@@ -294,7 +294,9 @@ static const char *hpet_check_timer(const struct hv_hpet_record *record, unsigne
     if ((timer->config & HPET_TIMER_32BIT) && (timer->comparator | timer->period) > UINT32_MAX) {
         return "hpet.timer.comparator";
     }
-    return hv_vpt_record_check((enum hv_vpt_source)(HV_VPT_HPET0 + index), &timer->vpt);
+    return hv_vpt_record_check((enum hv_vpt_source)(HV_VPT_HPET0 + index), &timer->vpt,
+                               timer->remaining_ns != UINT64_MAX &&
+                                   (timer->config & HPET_TIMER_PERIODIC) && timer->period != 0);
 }
 
 const char *hv_hpet_check(const struct hv_hpet_record *record)

@@ -110,7 +110,8 @@ static const char *lapic_check_timer(const struct hv_lapic_record *record)
     if (record->tsc_deadline && mode != LAPIC_TIMER_TSC_DEADLINE) {
         return "lapic.tsc_deadline";
     }
-    return hv_vpt_record_check(HV_VPT_LAPIC, &record->timer);
+    return hv_vpt_record_check(HV_VPT_LAPIC, &record->timer,
+                               record->timer_counting && mode == LAPIC_TIMER_PERIODIC);
 }
 
 const char *hv_lapic_check(const struct hv_lapic_record *record, unsigned phys_bits)

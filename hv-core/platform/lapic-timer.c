@@ -132,6 +132,9 @@ void lapic_timer_write_divide_locked(struct hv_lapic *lapic, uint32_t value)
 
     lapic_timer_settle_locked(lapic);
     value &= LAPIC_DIVIDE_MASK;
+    if (value == lapic->divide) {
+        return; /* or it would lose the part of a tick that it is in */
+    }
     if (lapic->timer_counting) {
         ticks = lapic_timer_elapsed_locked(lapic) / lapic_count_ns(1, lapic->divide);
         lapic->timer_start_ns = lapic_now(lapic).v - lapic_count_ns(ticks, value);

@@ -37,7 +37,9 @@ static void pit_arm_locked(struct hv_pit *pit) HV_REQUIRES(&pit->lock)
 {
     const struct hv_pit_counter *counter = &pit->counter[0];
 
-    if (!counter->counting) {
+    if (!counter->counting && pit_counter_periodic(counter)) {
+        hv_vpt_hold(&pit->timer); /* the count follows its control word */
+    } else if (!counter->counting) {
         hv_vpt_stop(&pit->timer);
     } else if (pit_counter_periodic(counter)) {
         hv_vpt_start_grid(&pit->timer, counter->start_ns, counter->count, HV_PIT_HZ);
@@ -290,6 +292,15 @@ void hv_pit_save(struct hv_pit *pit, struct hv_pit_record *record_out)
     hv_lock_drop(&pit->lock);
 }
 
+/* Channel 0 ticks. */
+static bool pit_record_ticks(const struct hv_pit_record *record)
+{
+    const struct hv_pit_counter_record *counter = &record->counter[0];
+
+    return counter->counting &&
+           (counter->mode == HV_PIT_MODE_RATE || counter->mode == HV_PIT_MODE_SQUARE);
+}
+
 static const char *pit_check_counter(const struct hv_pit_counter_record *record, unsigned channel)
 {
     uint32_t modulus = record->bcd ? 10000 : 0x10000;
@@ -340,7 +351,7 @@ const char *hv_pit_check(const struct hv_pit_record *record)
     if (record->counter[PIT_SPEAKER].gate != (record->port61 & PIT_PORT61_GATE)) {
         return "pit.gate";
     }
-    return hv_vpt_record_check(HV_VPT_PIT, &record->timer);
+    return hv_vpt_record_check(HV_VPT_PIT, &record->timer, pit_record_ticks(record));
 }
 
 void hv_pit_load(struct hv_pit *pit, const struct hv_pit_record *record)

@@ -332,7 +332,9 @@ const char *hv_rtc_check(const struct hv_rtc_record *record)
     if (record->periodic_seen != (period ? ticks / period : 0)) {
         return "rtc.periodic_seen";
     }
-    return hv_vpt_record_check(HV_VPT_RTC, &record->periodic);
+    return hv_vpt_record_check(HV_VPT_RTC, &record->periodic,
+                               period && (memory[RTC_B] & RTC_B_PIE) &&
+                                   (memory[RTC_A] & RTC_A_DIVIDER) == RTC_A_DIVIDER_32K);
 }
 
 void hv_rtc_load(struct hv_rtc *rtc, const struct hv_rtc_record *record)

@@ -23,6 +23,7 @@
  */
 #include "base/assert.h"
 #include "platform/record.h"
+#include "platform/tick.h"
 #include "platform/vpt-private.h"
 
 /* Ticks older than this are given up by default: a guest that was stopped does not tick for hours. */
@@ -214,6 +215,18 @@ static void arm_next(struct hv_vpt *vpt, hv_ns now, bool backlog)
     vpt_arm(vpt, next);
 }
 
+/* When the oldest that is pending was due: on a grid that began anew, before its first point. */
+static hv_ns oldest_due(const struct hv_vpt *vpt)
+{
+    uint64_t back = pending(vpt) - 1;
+
+    if (back <= vpt->seen) {
+        return vpt_point(vpt, vpt->seen - back);
+    }
+    return (hv_ns){vpt->origin_ns -
+                   hv_ticks_to_ns((back - vpt->seen) * vpt->period_ticks, vpt->hz)};
+}
+
 static bool expire_periodic(struct hv_vpt *vpt, hv_ns now)
 {
     uint64_t passed = vpt_passed(vpt, now);
@@ -228,7 +241,8 @@ static bool expire_periodic(struct hv_vpt *vpt, hv_ns now)
     may = vpt->awaits ? fresh > 0 : !keeps_backlog(vpt) || now.v >= vpt->next_issue_ns;
     issues = may && pending(vpt) > 0;
     if (issues) {
-        vpt->tick_due = vpt_point(vpt, passed + 1 - pending(vpt));
+        vpt->tick_due = oldest_due(vpt);
+        vpt->last_tick_ns = now.v;
     }
     arm_next(vpt, now, !issues && !vpt->awaits && pending(vpt) > 0);
     return issues;
@@ -349,6 +363,7 @@ void hv_vpt_save(const struct hv_vpt *vpt, struct hv_vpt_record *record_out)
         .awaited_late_ns = vpt->awaits ? now.v - vpt->awaited_due.v : 0,
         .threshold_ns = vpt->policy.threshold_ns,
         .limit_ns = vpt->policy.limit_ns,
+        .held_ticks = vpt->held ? vpt->period_ticks : 0,
         .policy = vpt->policy.kind,
         .slew_per_cent = vpt->policy.slew_per_cent,
         .awaits = vpt->awaits,
@@ -366,7 +381,8 @@ static struct hv_vpt_policy policy_of(const struct hv_vpt_record *record)
     };
 }
 
-const char *hv_vpt_record_check(enum hv_vpt_source source, const struct hv_vpt_record *record)
+const char *hv_vpt_record_check(enum hv_vpt_source source, const struct hv_vpt_record *record,
+                                bool ticks)
 {
     const struct hv_vpt_policy policy = policy_of(record);
     bool keeps = policy.kind == HV_TICK_DELAY || policy.kind == HV_TICK_CATCHUP;
@@ -381,7 +397,12 @@ const char *hv_vpt_record_check(enum hv_vpt_source source, const struct hv_vpt_r
         (record->discarded_last && policy.kind != HV_TICK_DISCARD)) {
         return "vpt.discarded_last";
     }
+    /* Of the sources only the PIT's channel takes its mode and its count one after the other. */
+    if (record->held_ticks != 0 && (ticks || source != HV_VPT_PIT)) {
+        return "vpt.held_ticks";
+    }
     /* Without a backlog a tick is pending when it was raised, and not otherwise. */
+    keeps = keeps && (ticks || record->held_ticks != 0);
     if (record->pending < record->awaits || record->pending > PENDING_MOST ||
         (!keeps && record->pending != record->awaits)) {
         return "vpt.pending";
@@ -401,6 +422,8 @@ void hv_vpt_load(struct hv_vpt *vpt, const struct hv_vpt_record *record)
     hv_count(&vpt->counters.fired, record->pending);
     hv_count(&vpt->pending, record->pending);
     vpt_set_policy(vpt, policy_of(record));
+    vpt->held = record->held_ticks != 0;
+    vpt->period_ticks = vpt->held ? record->held_ticks : vpt->period_ticks;
     vpt->discarded_last = record->discarded_last;
     vpt->next_issue_ns = record->next_issue_ns ? now.v + (uint64_t)record->next_issue_ns : 0;
     /* No tick is further away than a period: a record that says so would silence the timer. */

@@ -273,41 +273,77 @@ hv_ns vpt_point(const struct hv_vpt *vpt, uint64_t point)
     return (hv_ns){vpt->origin_ns + hv_ticks_to_ns(point * vpt->period_ticks, vpt->hz)};
 }
 
-/* A life begins. */
-static void vpt_begin(struct hv_vpt *vpt, hv_ns first, uint64_t period_ns)
+static bool vpt_ticks(const struct hv_vpt *vpt)
 {
-    vpt_forget(vpt);
-    vpt->seen = period_ns ? vpt_passed(vpt, first) - 1 : 0;
-    hv_store_relaxed(&vpt->period_ns, period_ns);
+    return hv_load_relaxed(&vpt->running) && hv_load_relaxed(&vpt->period_ns) != 0;
+}
+
+/*
+ * A period for the grid. What waits of the one before goes on waiting when the source ticks as it
+ * did: its registers were written again, by a guest that missed those ticks before.
+ */
+static void vpt_set_period(struct hv_vpt *vpt, uint64_t ticks, uint32_t hz)
+{
+    ticks = vpt_clamp(vpt, ticks, hz);
+    if ((!vpt_ticks(vpt) && !vpt->held) || vpt->period_ticks != ticks) {
+        vpt_forget(vpt);
+    }
+    vpt->period_ticks = ticks;
+    vpt->hz = hz;
+    hv_store_relaxed(&vpt->period_ns, hv_ticks_to_ns(ticks, hz));
+}
+
+/* A life of ticks begins, on a grid that is set. */
+static void vpt_begin_ticks(struct hv_vpt *vpt, hv_ns first)
+{
+    vpt->held = false;
+    vpt->seen = vpt_passed(vpt, first) - 1;
     vpt_arm(vpt, first);
+    hv_vpt_ready(vpt);
 }
 
 void hv_vpt_start_grid(struct hv_vpt *vpt, uint64_t origin_ns, uint64_t ticks, uint32_t hz)
 {
+    vpt_set_period(vpt, ticks, hz);
     vpt->origin_ns = origin_ns;
-    vpt->period_ticks = vpt_clamp(vpt, ticks, hz);
-    vpt->hz = hz;
-    vpt_begin(vpt, vpt_point(vpt, vpt_passed(vpt, hv_clock_now(vpt->clock)) + 1),
-              hv_ticks_to_ns(vpt->period_ticks, hz));
+    vpt_begin_ticks(vpt, vpt_point(vpt, vpt_passed(vpt, hv_clock_now(vpt->clock)) + 1));
 }
 
 void hv_vpt_start(struct hv_vpt *vpt, hv_ns first, uint64_t period_ns)
 {
-    if (period_ns != 0) {
-        vpt->hz = (uint32_t)HV_NS_PER_S;
-        vpt->period_ticks = vpt_clamp(vpt, period_ns, vpt->hz);
-        vpt->origin_ns = first.v - vpt->period_ticks;
-        period_ns = vpt->period_ticks;
+    if (period_ns == 0) {
+        hv_vpt_stop(vpt);
+        hv_store_relaxed(&vpt->period_ns, 0);
+        vpt_arm(vpt, first);
+        return;
     }
-    vpt_begin(vpt, first, period_ns);
+    vpt_set_period(vpt, period_ns, (uint32_t)HV_NS_PER_S);
+    /* To be started again and again is no way round the floor. */
+    if (vpt->last_tick_ns != 0 && first.v < vpt->last_tick_ns + HV_VPT_PERIOD_FLOOR_NS) {
+        first.v = vpt->last_tick_ns + HV_VPT_PERIOD_FLOOR_NS;
+    }
+    vpt->origin_ns = first.v - vpt->period_ticks;
+    vpt_begin_ticks(vpt, first);
 }
 
 void hv_vpt_stop(struct hv_vpt *vpt)
 {
-    if (hv_load_relaxed(&vpt->running)) {
+    if (hv_load_relaxed(&vpt->running) || vpt->held) {
         hv_store_relaxed(&vpt->running, false);
+        vpt->held = false;
         hv_timer_disarm(&vpt->timer);
         vpt_forget(vpt);
+    }
+}
+
+void hv_vpt_hold(struct hv_vpt *vpt)
+{
+    if (vpt_ticks(vpt)) {
+        hv_store_relaxed(&vpt->running, false);
+        hv_timer_disarm(&vpt->timer);
+        vpt->held = true;
+    } else if (!vpt->held) {
+        hv_vpt_stop(vpt);
     }
 }
 

@@ -12,6 +12,8 @@
  *                                 |                          |
  *                                 '--periodic--- hv_vpt_expire() ---one-shot--> stopped
  *     armed | pending --hv_vpt_stop--> stopped
+ *     armed | pending --hv_vpt_hold--> held --hv_vpt_start--> armed
+ *                                           --hv_vpt_stop---> stopped
  *
  * The exit path of a vCPU for which nothing is due costs one load of a word on a line of its own, and
  * writes nothing, however many vCPUs there are. A timer whose bit is set is not armed: one whose
@@ -96,9 +98,11 @@ struct hv_vpt {
     struct hv_vpt_policy policy;
     _Atomic uint32_t policy_kind; /* of `policy`, for statistics */
     _Atomic uint64_t pending;     /* ticks that fired and are neither accepted nor given up */
+    bool held;                    /* stopped for a moment: what waits, waits for a start */
     bool discarded_last;          /* DISCARD */
     uint64_t next_issue_ns;       /* DELAY, CATCHUP: not before */
     hv_ns tick_due;               /* of the tick hv_vpt_expire() told of last */
+    uint64_t last_tick_ns;        /* when that was, of a periodic one; 0: never */
     unsigned taker;               /* the vCPU that took the last one */
     bool awaits;                  /* an issued tick is not accepted yet */
     hv_ns awaited_due;            /* of the earliest of those */
@@ -165,6 +169,10 @@ void hv_vpt_set_policy(struct hv_vpt *vpt, const struct hv_vpt_policy *policy);
 /**
  * Start, or restart: first expiry at @first, then each @period_ns (0: once).
  *
+ * A guest that writes the registers of a source that ticks again, with the same period, loses none
+ * of the ticks that wait for it: their grid is another, perhaps. A new period gives them up, as a
+ * stop does.
+ *
  * The device's lock may be held. A callback of the previous life may still be on its way: devices
  * check their own state under their lock in `expired`, by hv_vpt_expire().
  */
@@ -179,6 +187,8 @@ void hv_vpt_start_grid(struct hv_vpt *vpt, uint64_t origin_ns, uint64_t ticks, u
 
 /** Stop. As for start, one late callback may still come. What was issued may be accepted still. */
 void hv_vpt_stop(struct hv_vpt *vpt);
+/** Stop until the guest has written the other half of a period: what waits is not given up yet. */
+void hv_vpt_hold(struct hv_vpt *vpt);
 /** Stop, and expect no acceptance: where its interrupt waited is reset, too. */
 void hv_vpt_reset(struct hv_vpt *vpt);
 
@@ -226,14 +236,19 @@ struct hv_vpt_record {
     int64_t next_issue_ns;    /* from now; 0: at once, or none waits for it */
     uint64_t awaited_late_ns; /* how long ago the tick that is awaited was due */
     uint64_t threshold_ns, limit_ns;
+    uint64_t held_ticks; /* period of one that is held; else 0 */
     uint32_t policy, slew_per_cent;
     uint8_t awaits, discarded_last, reserved[6];
 };
 
 /** Device lock held. */
 void hv_vpt_save(const struct hv_vpt *vpt, struct hv_vpt_record *record_out);
-/** NULL, or the name of the field that no timer of the source can have so. */
-const char *hv_vpt_record_check(enum hv_vpt_source source, const struct hv_vpt_record *record);
+/**
+ * NULL, or the name of the field that no timer of the source can have so. @ticks: the device's own
+ * record says that it runs, and is periodic.
+ */
+const char *hv_vpt_record_check(enum hv_vpt_source source, const struct hv_vpt_record *record,
+                                bool ticks);
 /** A record that is right, after the device has started or stopped the timer. Device lock held. */
 void hv_vpt_load(struct hv_vpt *vpt, const struct hv_vpt_record *record);
 

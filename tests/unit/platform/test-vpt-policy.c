@@ -206,6 +206,70 @@ static void test_waits_once(void)
     close_guest(&one);
 }
 
+/* The registers of a source that ticks are written again: as they were, or otherwise. */
+static void test_rewritten(void)
+{
+    open_guest(&one, policies[4]);
+    sleep_for(&one, 50 * PERIOD + PERIOD / 2);
+    look(&one);
+    TAP_EQ(count(&one.vpt.pending), 49);
+    /* Each time the tick that was issued is taken, and the others wait on. */
+    for (unsigned i = 0; i < 5; i++) {
+        hv_vpt_start(&one.vpt, (hv_ns){now_of(&one) + PERIOD}, PERIOD);
+        TAP_EQ(count(&one.vpt.pending), 49);
+        hv_vpt_start_grid(&one.vpt, now_of(&one) - PERIOD / 3, PERIOD, (uint32_t)HV_NS_PER_S);
+        TAP_EQ(count(&one.vpt.pending), 49);
+        hv_vpt_check(&one.vpt);
+    }
+    run_for(&one, 20 * PERIOD);
+    TAP_EQ(count(&one.vpt.counters.fired), 70);
+    TAP_OK(one.taken >= 39 && one.taken <= 42);
+    TAP_OK(one.shortest_ns >= PERIOD / 2 - 20 * HV_NS_PER_US);
+    /* Held for a moment, in which nothing comes. */
+    one.shortest_ns = UINT64_MAX;
+    TAP_OK(count(&one.vpt.pending) > 20);
+    hv_vpt_hold(&one.vpt);
+    hv_vpt_hold(&one.vpt);
+    hv_clock_advance(&one.clock, 5 * PERIOD);
+    look(&one);
+    TAP_EQ(hv_timer_queue_next(&one.queue).v, HV_NS_NEVER.v);
+    TAP_OK(count(&one.vpt.pending) > 20);
+    hv_vpt_start(&one.vpt, (hv_ns){now_of(&one) + PERIOD}, PERIOD);
+    run_for(&one, 60 * PERIOD);
+    TAP_EQ(count(&one.vpt.pending), 0);
+    TAP_EQ(count(&one.vpt.counters.fired), 130);
+    TAP_EQ(one.taken, 130);
+    TAP_EQ(count(&one.vpt.counters.discarded), 0);
+    /* Another period, and an end, give up what waits. */
+    sleep_for(&one, 50 * PERIOD);
+    look(&one);
+    TAP_OK(count(&one.vpt.pending) > 40);
+    hv_vpt_start(&one.vpt, (hv_ns){now_of(&one) + PERIOD}, 2 * PERIOD);
+    TAP_EQ(count(&one.vpt.pending), 0);
+    sleep_for(&one, 50 * PERIOD);
+    look(&one);
+    hv_vpt_hold(&one.vpt);
+    TAP_OK(count(&one.vpt.pending) > 20);
+    hv_vpt_stop(&one.vpt);
+    TAP_EQ(count(&one.vpt.pending), 0);
+    hv_vpt_check(&one.vpt);
+    close_guest(&one);
+}
+
+/* Started anew each time, its first tick near: no faster than the floor all the same. */
+static void test_no_way_round_the_floor(void)
+{
+    open_guest(&one, policies[0]);
+    for (unsigned i = 0; i < 1000; i++) {
+        hv_vpt_start(&one.vpt, (hv_ns){now_of(&one) + 1}, HV_VPT_PERIOD_FLOOR_NS);
+        run_for(&one, 10 * HV_NS_PER_US);
+        hv_vpt_stop(&one.vpt);
+    }
+    TAP_OK(one.taken > 90 && one.taken <= 101);
+    TAP_OK(one.shortest_ns >= HV_VPT_PERIOD_FLOOR_NS);
+    close_guest(&one);
+}
+
 /* The edge was lost, because its wire was masked: it is raised again with the next tick. */
 static void test_lost_edge(void)
 {
@@ -233,9 +297,9 @@ static void test_record(void)
             run_for(&one, tap_rng() % (3 * PERIOD));
         }
         hv_vpt_save(&one.vpt, &record);
-        if (hv_vpt_record_check(HV_VPT_RTC, &record)) {
+        if (hv_vpt_record_check(HV_VPT_RTC, &record, true)) {
             tap_fail(__FILE__, __LINE__, "own record refused: %s",
-                     hv_vpt_record_check(HV_VPT_RTC, &record));
+                     hv_vpt_record_check(HV_VPT_RTC, &record, true));
         }
         open_guest(&two, policies[0]);
         hv_clock_advance(&two.clock, now_of(&one) - now_of(&two));
@@ -257,20 +321,23 @@ static void test_impossible_records(void)
     static const struct {
         const char *field;
         struct hv_vpt_record record;
+        bool stopped;
     } rows[] = {
-        {"vpt.policy", {.policy = 4}},
-        {"vpt.policy", {.policy = HV_TICK_CATCHUP, .slew_per_cent = 100}},
-        {"vpt.awaits", {.awaits = 2, .pending = 2}},
-        {"vpt.awaits", {.awaited_late_ns = 1}},
-        {"vpt.discarded_last", {.discarded_last = 1}},
-        {"vpt.pending", {.awaits = 1}},
-        {"vpt.pending", {.pending = 1}},
-        {"vpt.pending", {.policy = HV_TICK_DELAY, .pending = UINT64_C(1) << 40}},
-        {"vpt.next_issue_ns", {.next_issue_ns = -5}},
+        {"vpt.policy", {.policy = 4}, false},
+        {"vpt.policy", {.policy = HV_TICK_CATCHUP, .slew_per_cent = 100}, false},
+        {"vpt.awaits", {.awaits = 2, .pending = 2}, false},
+        {"vpt.awaits", {.awaited_late_ns = 1}, false},
+        {"vpt.discarded_last", {.discarded_last = 1}, false},
+        {"vpt.pending", {.awaits = 1}, false},
+        {"vpt.pending", {.pending = 1}, false},
+        {"vpt.pending", {.policy = HV_TICK_DELAY, .pending = UINT64_C(1) << 40}, false},
+        {"vpt.pending", {.policy = HV_TICK_DELAY, .pending = 2, .awaits = 1}, true},
+        {"vpt.next_issue_ns", {.next_issue_ns = -5}, false},
+        {"vpt.held_ticks", {.policy = HV_TICK_DELAY, .held_ticks = 1193}, true},
     };
 
     for (size_t i = 0; i < HV_ARRAY_LEN(rows); i++) {
-        TAP_STR(hv_vpt_record_check(HV_VPT_RTC, &rows[i].record), rows[i].field);
+        TAP_STR(hv_vpt_record_check(HV_VPT_RTC, &rows[i].record, !rows[i].stopped), rows[i].field);
     }
 }
 
@@ -280,6 +347,7 @@ int main(int argc, char **argv)
         {"vpt.policy.laws", test_laws},         {"vpt.policy.discard", test_discard_never_all},
         {"vpt.policy.delay", test_delay},       {"vpt.slew-bound", test_catchup},
         {"vpt.blocked-keeps", test_waits_once}, {"vpt.lost-edge", test_lost_edge},
+        {"vpt.rewritten", test_rewritten},      {"vpt.period-floor", test_no_way_round_the_floor},
         {"vpt.save-restore", test_record},      {"vpt.impossible-records", test_impossible_records},
     };
 

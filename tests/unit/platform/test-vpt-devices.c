@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * What all devices owe their timers, device by device: PIT, RTC, HPET and local APIC, each ticking
+ * once a millisecond or so with a backlog that is kept.
+ */
+#include "platform/rtc-calendar.h"
+#include "unit/platform/rig-irq.h"
+
+#define MS              HV_NS_PER_MS
+
+#define HPET_CONFIG     (HV_HPET_BASE + 0x10)
+#define HPET_TIMER      (HV_HPET_BASE + 0x100)
+#define HPET_COMPARATOR (HV_HPET_BASE + 0x108)
+
+struct source {
+    const char *name;
+    enum hv_vpt_source id;
+    int vector;
+    /* Have it tick: route and unmask its interrupt. */
+    void (*begin)(struct rig *rig);
+    /* Write again what it ticks by. */
+    void (*rewrite)(struct rig *rig);
+    /* Have it tick at half the rate. */
+    void (*slow_down)(struct rig *rig);
+};
+
+static void write_rtc(struct rig *rig, uint8_t index, uint8_t value)
+{
+    rig_outb(rig, 0x70, index);
+    rig_outb(rig, 0x71, value);
+}
+
+static void write_pit(struct rig *rig, uint16_t count)
+{
+    rig_outb(rig, 0x43, 0x34);
+    rig_outb(rig, 0x40, (uint8_t)count);
+    rig_outb(rig, 0x40, (uint8_t)(count >> 8));
+}
+
+static void rewrite_pit(struct rig *rig)
+{
+    write_pit(rig, 1193);
+    /* While it counts: that takes over at the end of the cycle. */
+    rig_outb(rig, 0x40, 1193 & 0xff);
+    rig_outb(rig, 0x40, 1193 >> 8);
+}
+
+static void begin_pit(struct rig *rig)
+{
+    rig_pic_start(rig, 0, true);
+    write_pit(rig, 1193);
+}
+
+static void slow_pit(struct rig *rig)
+{
+    write_pit(rig, 2386);
+}
+
+static void rewrite_rtc(struct rig *rig)
+{
+    write_rtc(rig, RTC_A, RTC_A_DIVIDER_32K | 6);
+    write_rtc(rig, RTC_B, RTC_B_24H | RTC_B_PIE);
+    write_rtc(rig, RTC_B, RTC_B_24H | RTC_B_PIE | RTC_B_AIE);
+    write_rtc(rig, RTC_B, RTC_B_24H | RTC_B_PIE);
+}
+
+static void begin_rtc(struct rig *rig)
+{
+    rig_pic_start(rig, 0, true);
+    rig_pic_start(rig, 1, true);
+    rewrite_rtc(rig);
+}
+
+static void slow_rtc(struct rig *rig)
+{
+    write_rtc(rig, RTC_A, RTC_A_DIVIDER_32K | 7);
+}
+
+static void rewrite_hpet(struct rig *rig)
+{
+    rig_mmio_write(rig, HPET_TIMER, 4, 20 << 9 | 0x4c); /* periodic, value set, interrupt */
+    rig_mmio_write(rig, HPET_CONFIG, 4, 1);
+    rig_mmio_write(rig, HPET_TIMER, 4, 20 << 9 | 0x0c);
+    rig_mmio_write(rig, HPET_COMPARATOR, 4, 100000);
+}
+
+static void begin_hpet(struct rig *rig)
+{
+    rig_apic_enable(rig, 0);
+    rig_ioapic_write(rig, 20, 0x60);
+    rig_mmio_write(rig, HPET_TIMER, 4, 20 << 9 | 0x4c);
+    rig_mmio_write(rig, HPET_COMPARATOR, 8, 100000);
+    rig_mmio_write(rig, HPET_TIMER, 4, 20 << 9 | 0x0c);
+    rig_mmio_write(rig, HPET_COMPARATOR, 8, 100000);
+    rig_mmio_write(rig, HPET_CONFIG, 4, 1);
+}
+
+static void slow_hpet(struct rig *rig)
+{
+    rig_mmio_write(rig, HPET_COMPARATOR, 4, 200000);
+}
+
+static void rewrite_lapic(struct rig *rig)
+{
+    rig_apic_write(rig, 0, 0x3e0, 0xb);
+    rig_apic_write(rig, 0, 0x320, 0x200ee);
+    rig_apic_write(rig, 0, 0x380, 25000);
+}
+
+static void begin_lapic(struct rig *rig)
+{
+    rig_apic_enable(rig, 0);
+    rewrite_lapic(rig);
+}
+
+static void slow_lapic(struct rig *rig)
+{
+    rig_apic_write(rig, 0, 0x3e0, 0);
+}
+
+static const struct source sources[] = {
+    {"pit", HV_VPT_PIT, 0x30, begin_pit, rewrite_pit, slow_pit},
+    {"rtc", HV_VPT_RTC, 0x38, begin_rtc, rewrite_rtc, slow_rtc},
+    {"hpet", HV_VPT_HPET0, 0x60, begin_hpet, rewrite_hpet, slow_hpet},
+    {"lapic", HV_VPT_LAPIC, 0xee, begin_lapic, rewrite_lapic, slow_lapic},
+};
+
+static const struct hv_vpt *timer_of(struct rig *rig, const struct source *source)
+{
+    switch (source->id) {
+    case HV_VPT_PIT:
+        return &rig->platform.pit.timer;
+    case HV_VPT_RTC:
+        return &rig->platform.rtc.periodic;
+    case HV_VPT_HPET0:
+    case HV_VPT_HPET1:
+    case HV_VPT_HPET2:
+        return &rig->platform.hpet.timer[source->id - HV_VPT_HPET0].vpt;
+    case HV_VPT_LAPIC:
+    case HV_VPT_PM:
+    case HV_VPT_SOURCES:
+        break;
+    }
+    return &rig->platform.lapics.lapic[0].timer;
+}
+
+static uint64_t pending_of(struct rig *rig, const struct source *source)
+{
+    return hv_load_relaxed(&timer_of(rig, source)->pending);
+}
+
+static struct rig *begin(const struct source *source)
+{
+    const struct hv_vpt_policy delay = {.kind = HV_TICK_DELAY};
+    struct rig *rig = rig_new();
+
+    hv_platform_set_tick_policy(&rig->platform, source->id, &delay);
+    source->begin(rig);
+    return rig;
+}
+
+/* The guest takes what is there, and sees to it. Returns how many ticks of the source that was. */
+static unsigned take_all(struct rig *rig, const struct source *source)
+{
+    unsigned count = 0;
+    int vector;
+
+    while ((vector = rig_take(rig, 0)) >= 0) {
+        count += vector == source->vector;
+        if (vector == source->vector && source->id == HV_VPT_RTC) {
+            rig_outb(rig, 0x70, RTC_C);
+            (void)rig_inb(rig, 0x71);
+        }
+        rig_eoi(rig, 0);
+        rig_run_timers(rig);
+    }
+    return count;
+}
+
+/* It runs for @span_ns, and takes each tick within 50 µs. */
+static unsigned run_for(struct rig *rig, const struct source *source, uint64_t span_ns)
+{
+    unsigned count = 0;
+
+    for (uint64_t passed = 0; passed < span_ns; passed += 50 * HV_NS_PER_US) {
+        rig_advance(rig, 50 * HV_NS_PER_US);
+        count += take_all(rig, source);
+    }
+    hv_vpt_check(timer_of(rig, source));
+    return count;
+}
+
+/* Registers that are written again, as they were: what waits is neither lost nor doubled. */
+static void rewritten(const struct source *source)
+{
+    struct rig *rig = begin(source);
+    const struct hv_vpt_counters *counters = &timer_of(rig, source)->counters;
+    uint64_t taken, waits;
+
+    rig_sleep(rig, 20 * MS + MS / 2);
+    waits = pending_of(rig, source);
+    TAP_OK(waits >= 20 && waits <= 22);
+    for (unsigned i = 0; i < 3; i++) {
+        source->rewrite(rig);
+        TAP_EQ(pending_of(rig, source), waits);
+    }
+    taken = run_for(rig, source, 10 * MS);
+    TAP_OK(taken >= 9 && taken <= 11);
+    source->rewrite(rig);
+    taken += run_for(rig, source, 10 * MS);
+    TAP_OK(taken >= 19 && taken <= 21);
+    TAP_EQ(hv_load_relaxed(&counters->accepted), taken);
+    TAP_EQ(hv_load_relaxed(&counters->accepted) + pending_of(rig, source),
+           hv_load_relaxed(&counters->fired));
+    TAP_EQ(hv_load_relaxed(&counters->discarded), 0);
+    /* At another rate: what was issued is taken, the rest is given up. */
+    source->slow_down(rig);
+    TAP_OK(pending_of(rig, source) <= 1);
+    taken = run_for(rig, source, 20 * MS);
+    TAP_OK(taken >= 9 && taken <= 11);
+}
+
+static void each_source(void (*test)(const struct source *source))
+{
+    for (size_t i = 0; i < HV_ARRAY_LEN(sources); i++) {
+        test(&sources[i]);
+        if (tap_failed()) {
+            tap_note("source %s", sources[i].name);
+            return;
+        }
+    }
+}
+
+static void test_rewritten(void)
+{
+    each_source(rewritten);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct tap_case cases[] = {
+        {"vpt.rewritten-registers", test_rewritten},
+    };
+
+    return tap_run(argc, argv, cases, HV_ARRAY_LEN(cases));
+}
