@@ -166,6 +166,9 @@ static void sleep_idle(struct hv_worker *worker)
         uint32_t requests;
 
         hv_count(&worker->counters.sleeps, 1);
+        if (worker->sched->deadline) {
+            hv_deadline_rest(worker->sched->deadline, worker->index);
+        }
         hv_qsbr_offline(&worker->reader);
         requests = hv_doorbell_sleep(&worker->bell, sleep_until(worker));
         hv_qsbr_online(&worker->reader);
@@ -221,24 +224,33 @@ unsigned hv_worker_index(const struct hv_worker *worker)
     return worker->index;
 }
 
+/* When the guest is to be left: its slice ends, or something falls due. */
+static hv_ns leave_at(const struct hv_worker *worker, hv_ns slice_end)
+{
+    hv_ns end = hv_runqueue_slice_end(worker->queue, slice_end);
+    hv_ns next = next_moment(worker);
+
+    return hv_ns_before(next, end) ? next : end;
+}
+
 hv_ns hv_worker_set_deadline(struct hv_worker *worker, struct hv_doorbell *bell, hv_ns slice_end)
 {
     struct hv_deadline *deadline = worker->sched->deadline;
-    hv_ns next;
+    hv_ns set, found;
 
     if (!deadline) {
         return slice_end; /* a vCPU's own thread: nothing falls due on it */
     }
-    /* The bell stands before the look at the queues: a timer armed, or an end of the slice ordered,
-     * after the look finds it. */
-    hv_deadline_set(deadline, worker->index, bell, slice_end);
+    set = leave_at(worker, slice_end);
+    hv_deadline_set(deadline, worker->index, bell, set);
     HV_RACE("sched.deadline.set");
-    next = hv_runqueue_slice_end(worker->queue, next_moment(worker));
-    if (!hv_ns_before(next, slice_end)) {
-        return slice_end;
+    /* Once more, now that the bell stands: a timer armed, or an end of the slice ordered, after this
+     * look finds it. */
+    found = leave_at(worker, slice_end);
+    if (found.v != set.v) {
+        hv_deadline_set(deadline, worker->index, bell, found);
     }
-    hv_deadline_set(deadline, worker->index, bell, next);
-    return next;
+    return found;
 }
 
 void hv_worker_clear_deadline(struct hv_worker *worker)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* sched/deadline: rings when due, when kicked, not when cleared, and notices earlier ones. */
+/* sched/deadline: rings when due, when kicked, not when cleared; the thread wakes for nothing else. */
 #include "sched/deadline.h"
 
 #include <errno.h>
@@ -148,6 +148,77 @@ static void test_set_late(void)
     end();
 }
 
+/* What is set far off wakes nobody, however often. */
+static void test_quiet(void)
+{
+    TAP_OK(start(&host));
+    for (unsigned i = 0; i < 50; i++) {
+        hv_deadline_set(deadline, 0, &bells[0],
+                        hv_ns_add(hv_clock_host_now(), (3600 - i) * HV_NS_PER_S));
+        hv_deadline_clear(deadline, 0);
+        hv_deadline_rest(deadline, 0);
+    }
+    hv_deadline_set(deadline, 1, &bells[1], hv_ns_add(hv_clock_host_now(), 20000));
+    TAP_AWAIT(rung(1));
+    TAP_AWAIT(hv_deadline_alarm(deadline).v == UINT64_MAX);
+    TAP_EQ(hv_deadline_wakes(deadline), 1);
+    end();
+}
+
+/* Who rests takes back what it has set, and leaves what others have. */
+static void test_rest(void)
+{
+    TAP_OK(start(&sim));
+    hv_deadline_rest(deadline, 0);
+    TAP_EQ(hv_deadline_alarm(deadline).v, UINT64_MAX);
+    hv_deadline_set(deadline, 0, &bells[0], (hv_ns){2000});
+    TAP_EQ(hv_deadline_alarm(deadline).v, 2000);
+    hv_deadline_set(deadline, 1, &bells[1], (hv_ns){3000});
+    TAP_EQ(hv_deadline_alarm(deadline).v, 2000);
+    hv_deadline_clear(deadline, 1);
+    hv_deadline_rest(deadline, 1);
+    TAP_EQ(hv_deadline_alarm(deadline).v, 2000);
+    hv_deadline_set(deadline, 1, &bells[1], (hv_ns){4000});
+    /* It has put its own off meanwhile. */
+    hv_deadline_set(deadline, 0, &bells[0], (hv_ns){5000});
+    hv_deadline_clear(deadline, 0);
+    hv_deadline_rest(deadline, 0);
+    TAP_EQ(hv_deadline_alarm(deadline).v, 4000);
+    hv_deadline_clear(deadline, 1);
+    hv_deadline_rest(deadline, 1);
+    TAP_EQ(hv_deadline_alarm(deadline).v, UINT64_MAX);
+    TAP_EQ(hv_deadline_wakes(deadline), 0);
+    end();
+}
+
+static void rest_named(unsigned index, void *context)
+{
+    (void)index;
+    (void)context;
+    hv_race_name_thread(1);
+    hv_deadline_rest(deadline, 0);
+}
+
+/* Another sets its deadline when who rests has found that there is none: the alarm stays set. */
+static void test_rest_late(void)
+{
+    struct threads threads;
+
+    TAP_OK(start(&host));
+    hv_deadline_set(deadline, 0, &bells[0], hv_ns_add(hv_clock_host_now(), 3600 * HV_NS_PER_S));
+    hv_deadline_clear(deadline, 0);
+    hv_race_begin();
+    hv_race_stop(1, "deadline.looked", 0);
+    threads_start(&threads, 1, rest_named, NULL);
+    TAP_OK(hv_race_await(1, "deadline.looked"));
+    /* Far enough off for the other to have silenced it. */
+    hv_deadline_set(deadline, 1, &bells[1], hv_ns_add(hv_clock_host_now(), 50 * HV_NS_PER_MS));
+    hv_race_end();
+    threads_join(&threads);
+    TAP_AWAIT(rung(1));
+    end();
+}
+
 static void test_no_memory(void)
 {
     int64_t live = hv_alloc_live();
@@ -169,9 +240,12 @@ int main(int argc, char **argv)
         {"sched.deadline.kick-under-leaf", test_kick_under_leaf},
         {"sched.deadline.clear", test_clear},
         {"sched.deadline.earlier", test_earlier},
+        {"sched.deadline.quiet", test_quiet},
+        {"sched.deadline.rest", test_rest},
         {"sched.deadline.no-memory", test_no_memory},
         /* By script. */
         {"sched.deadline.set-late", test_set_late},
+        {"sched.deadline.rest-late", test_rest_late},
     };
-    return tap_run(argc, argv, cases, HV_CONFIG_RACE_POINTS ? HV_ARRAY_LEN(cases) : 7);
+    return tap_run(argc, argv, cases, HV_CONFIG_RACE_POINTS ? HV_ARRAY_LEN(cases) : 9);
 }
