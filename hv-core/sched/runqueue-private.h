@@ -24,13 +24,23 @@ struct runqueue_standing {
 
 /**
  * The youngest of those who wait on pCPUs that the group may run on or, with @running, who run
- * there. False when there is nobody.
+ * there and have until @now. False when there is nobody.
  */
 bool runqueue_youngest(const struct hv_runqueues *set, const struct hv_sched_group *group,
-                       bool running, struct runqueue_standing *youngest_out);
+                       bool running, hv_ns now, struct runqueue_standing *youngest_out);
 
 /** Make an idle pCPU that it may run on ours to give work to, the nearest after @home first; NULL. */
 struct hv_runqueue *runqueue_claim(struct hv_runqueue *home, const struct hv_sched_group *group);
+
+/** Bring the end of @queue's slice forward to the usual one, if it was alone. Any thread. */
+void runqueue_end_alone(struct hv_runqueue *queue, hv_ns now);
+
+/**
+ * One of the group waits in @home: claim an idle pCPU for it, to be notified; or NULL, and from now on
+ * nobody who runs is alone.
+ */
+struct hv_runqueue *runqueue_find_taker(struct hv_runqueue *home,
+                                        const struct hv_sched_group *group);
 
 /** End the slice that runs on @queue's pCPU, whose lock is held, at @when. */
 void runqueue_preempt_locked(struct hv_runqueue *queue, hv_ns when);

@@ -33,6 +33,39 @@ struct hv_runqueue *runqueue_claim(struct hv_runqueue *home, const struct hv_sch
     return NULL;
 }
 
+void runqueue_end_alone(struct hv_runqueue *queue, hv_ns now)
+{
+    const struct hv_sched_tuning *tuning = &queue->set->tuning;
+    uint64_t until = hv_load_seq(&queue->alone_until);
+    uint64_t since = until - tuning->alone_ns;
+    uint64_t ran = now.v > since ? now.v - since : 0;
+
+    /* One that was brought forward ends no later than this, too. */
+    if (until <= now.v + tuning->slice_ns) {
+        return;
+    }
+    /* The value tells the slice: a later one's is later. */
+    if (hv_cas_seq(&queue->alone_until, &until,
+                   now.v + tuning->slice_ns - ran % tuning->slice_ns)) {
+        runqueue_notify(queue);
+    }
+}
+
+struct hv_runqueue *runqueue_find_taker(struct hv_runqueue *home,
+                                        const struct hv_sched_group *group)
+{
+    struct hv_runqueue *idler = runqueue_claim(home, group);
+
+    if (!idler) {
+        hv_ns now = hv_clock_now(home->set->clock);
+
+        for (unsigned i = 0; i < home->set->count; i++) {
+            runqueue_end_alone(&home->set->queue[i], now);
+        }
+    }
+    return idler;
+}
+
 void runqueue_preempt_locked(struct hv_runqueue *queue, hv_ns when)
 {
     hv_lock_assert_held(&queue->lock);
@@ -88,12 +121,12 @@ static struct hv_runqueue *choose_busy(struct hv_runqueue *home,
 }
 
 /* It was away: where does it go on, in virtual time? Its home is locked. */
-static void return_locked(struct hv_runqueues *set, struct hv_sched_entity *entity)
+static void return_locked(struct hv_runqueues *set, struct hv_sched_entity *entity, hv_ns now)
 {
     hv_vrate rate = hv_group_rate(entity->group);
     struct runqueue_standing youngest;
 
-    if (!runqueue_youngest(set, entity->group, true, &youngest)) {
+    if (!runqueue_youngest(set, entity->group, true, now, &youngest)) {
         youngest.vtime.v = hv_load_relaxed(&set->vtime);
     }
     entity->vtime = hv_credit_return(entity->vtime, youngest.vtime, rate, set->tuning.slice_ns);
@@ -123,7 +156,7 @@ HV_NO_TSA static struct hv_runqueue *place_blocked(struct hv_runqueue *home,
     struct hv_runqueue *chosen;
 
     HV_RACE("sched.wake.placing");
-    return_locked(home->set, entity);
+    return_locked(home->set, entity, now);
     chosen = idler ? idler : choose_busy(home, entity, now);
     if (chosen != home) {
         hv_count(&entity->counters.migrations, 1);
@@ -144,7 +177,7 @@ HV_NO_TSA static struct hv_runqueue *place_blocked(struct hv_runqueue *home,
     hv_lock_drop(&home->lock);
     HV_RACE("sched.wake.pushed");
     /* All had work: one may have run out of it since. */
-    return idler ? idler : runqueue_claim(home, entity->group);
+    return idler ? idler : runqueue_find_taker(home, entity->group);
 }
 
 HV_NO_TSA void hv_runqueue_wake(struct hv_sched_entity *entity)
@@ -187,9 +220,9 @@ void hv_runqueue_tick(struct hv_runqueue *queue)
         struct hv_runqueue *idler;
 
         runqueue_remove_locked(queue, entity);
-        return_locked(queue->set, entity);
+        return_locked(queue->set, entity, now);
         runqueue_insert_locked(queue, entity);
-        idler = runqueue_claim(queue, entity->group);
+        idler = runqueue_find_taker(queue, entity->group);
         if (idler) {
             runqueue_notify(idler);
         } else {
@@ -202,12 +235,17 @@ void hv_runqueue_tick(struct hv_runqueue *queue)
 HV_NO_TSA void hv_runqueue_settle(struct hv_sched_entity *entity)
 {
     struct hv_runqueue *home = runqueue_lock_home(entity);
+    hv_ns now = hv_clock_now(home->set->clock);
     struct hv_runqueue *idler = NULL;
 
-    if (entity->state == HV_SCHED_STATE_RUNNING && !hv_group_allows(entity->group, home->index)) {
-        runqueue_preempt_locked(home, hv_clock_now(home->set->clock));
+    if (entity->state == HV_SCHED_STATE_RUNNING) {
+        if (!hv_group_allows(entity->group, home->index)) {
+            runqueue_preempt_locked(home, now);
+        }
+        /* It may have a cap now, of which this slice has reserved nothing. */
+        runqueue_end_alone(home, now);
     } else if (entity->state == HV_SCHED_STATE_READY) {
-        idler = runqueue_claim(home, entity->group);
+        idler = runqueue_find_taker(home, entity->group);
     }
     hv_lock_drop(&home->lock);
     if (idler) {

@@ -21,6 +21,7 @@
 const struct hv_sched_tuning hv_sched_tuning_standard = {
     .slice_ns = 3 * HV_NS_PER_MS,
     .slice_min_ns = 500 * HV_NS_PER_US,
+    .alone_ns = 100 * HV_NS_PER_MS,
     .rate_limit_ns = HV_NS_PER_MS,
     .home_ns = HV_NS_PER_MS,
     .boost = true,
@@ -162,7 +163,7 @@ void runqueue_remove_locked(struct hv_runqueue *queue, struct hv_sched_entity *e
 }
 
 bool runqueue_youngest(const struct hv_runqueues *set, const struct hv_sched_group *group,
-                       bool running, struct runqueue_standing *youngest_out)
+                       bool running, hv_ns now, struct runqueue_standing *youngest_out)
 {
     bool any = false;
 
@@ -170,8 +171,9 @@ bool runqueue_youngest(const struct hv_runqueues *set, const struct hv_sched_gro
         const struct hv_runqueue *queue = &set->queue[i];
         const struct runqueue_standing head = {{hv_load_relaxed(&queue->head)},
                                                {hv_load_relaxed(&queue->head_rate)}};
-        const struct runqueue_standing runs = {{hv_load_relaxed(&queue->run_vtime)},
-                                               {hv_load_relaxed(&queue->run_rate)}};
+        uint64_t since = hv_load_relaxed(&queue->run_since);
+        struct runqueue_standing runs = {{hv_load_relaxed(&queue->run_vtime)},
+                                         {hv_load_relaxed(&queue->run_rate)}};
 
         if (!hv_group_allows(group, i)) {
             continue;
@@ -181,6 +183,7 @@ bool runqueue_youngest(const struct hv_runqueues *set, const struct hv_sched_gro
             *youngest_out = head;
             any = true;
         }
+        runs.vtime.v += hv_credit_cost(runs.rate, now.v > since ? now.v - since : 0);
         if (running && hv_load_relaxed(&queue->busy) &&
             (!any || hv_vtime_before(runs.vtime, youngest_out->vtime))) {
             *youngest_out = runs;
@@ -362,6 +365,31 @@ static struct hv_runqueue *youngest_queue(struct hv_runqueue *queue,
     return best;
 }
 
+static bool anybody_waits(const struct hv_runqueues *set)
+{
+    bool waits = false;
+
+    for (unsigned i = 0; !waits && i < set->count; i++) {
+        waits = hv_load_seq(&set->queue[i].waiting) > 0;
+    }
+    return waits;
+}
+
+/* Let what was picked run for longer, when its slice would end for nobody. Invariant (5). */
+static void maybe_alone(struct hv_runqueue *queue)
+{
+    uint64_t since = hv_load_relaxed(&queue->run_since);
+
+    if (anybody_waits(queue->set)) {
+        return;
+    }
+    HV_RACE("sched.pick.alone");
+    hv_store_seq(&queue->alone_until, since + queue->set->tuning.alone_ns);
+    if (anybody_waits(queue->set)) {
+        runqueue_end_alone(queue, (hv_ns){since});
+    }
+}
+
 struct hv_sched_entity *hv_runqueue_pick(struct hv_runqueue *queue, hv_ns *slice_end_out)
 {
     struct hv_sched_entity *entity = NULL;
@@ -373,6 +401,10 @@ struct hv_sched_entity *hv_runqueue_pick(struct hv_runqueue *queue, hv_ns *slice
         HV_RACE("sched.pick.chosen");
         entity = take_first(from, queue, slice_end_out);
         tried.word[from->index / 64] |= UINT64_C(1) << from->index % 64;
+    }
+    /* What is of a budget ends with it. */
+    if (entity && entity->reserved_ns == 0) {
+        maybe_alone(queue);
     }
     return entity;
 }
@@ -427,13 +459,29 @@ static void charge_locked(struct hv_runqueue *queue, struct hv_sched_entity *ent
      * just after the beginning, save it nothing. */
     rate.v = rate.v > entity->rate.v ? rate.v : entity->rate.v;
     entity->vtime.v += hv_credit_cost(rate, ran);
-    if (runqueue_youngest(set, entity->group, false, &other)) {
+    if (runqueue_youngest(set, entity->group, false, now, &other)) {
         entity->vtime = hv_credit_lift(entity->vtime, other.vtime, other.rate, slice_ns);
         entity->vtime = hv_credit_forgive(entity->vtime, other.vtime, rate, slice_ns);
-    } else if (runqueue_youngest(set, entity->group, true, &other)) {
+    } else if (runqueue_youngest(set, entity->group, true, now, &other)) {
         entity->vtime = hv_credit_forgive(entity->vtime, other.vtime, rate, slice_ns);
     }
     hv_group_return(entity->group, entity->reserved_ns, ran);
+}
+
+/*
+ * A wake found that one halting, when another had been given this pCPU: all but the first wait here,
+ * and who came last went by no idle pCPU.
+ */
+static struct hv_runqueue *find_other_locked(struct hv_runqueue *queue)
+{
+    struct hv_runqueue *taker = NULL;
+
+    for (struct hv_list *node = queue->ready.next->next; !taker && node != &queue->ready;
+         node = node->next) {
+        taker =
+            runqueue_find_taker(queue, hv_list_entry(node, struct hv_sched_entity, link)->group);
+    }
+    return taker;
 }
 
 void hv_runqueue_put_back(struct hv_runqueue *queue, struct hv_sched_entity *entity,
@@ -446,6 +494,7 @@ void hv_runqueue_put_back(struct hv_runqueue *queue, struct hv_sched_entity *ent
     HV_RACE("sched.put-back");
     hv_lock_take(&queue->lock);
     hv_store_relaxed(&queue->busy, false);
+    hv_store_seq(&queue->alone_until, 0);
     charge_locked(queue, entity, now);
     if (hv_load_relaxed(&queue->preempt_at) != UINT64_MAX) {
         hv_count(&entity->counters.preempted, 1);
@@ -464,7 +513,9 @@ void hv_runqueue_put_back(struct hv_runqueue *queue, struct hv_sched_entity *ent
         entity->put_off = verdict == HV_SCHED_YIELD;
         runqueue_insert_locked(queue, entity);
         if (!hv_group_allows(entity->group, queue->index)) {
-            elsewhere = runqueue_claim(queue, entity->group);
+            elsewhere = runqueue_find_taker(queue, entity->group);
+        } else if (verdict != HV_SCHED_YIELD && hv_load_relaxed(&queue->waiting) > 1) {
+            elsewhere = find_other_locked(queue);
         }
     }
     hv_lock_drop(&queue->lock);

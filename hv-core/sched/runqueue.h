@@ -24,7 +24,10 @@
  *   (3) hv_runqueue_retire() returns only when nobody runs the entity or will;
  *   (4) no pCPU sleeps while an entity waits that it may run: it says that it is idle and then looks
  *       at all queues; a wake puts the entity into a queue and then looks for idle pCPUs;
- *   (5) `ready` is true from an involuntary end, or a wake, to the pick.
+ *   (5) no slice is longer than `slice_ns` while somebody waits: who has a pCPU alone says so and then
+ *       looks at all queues; a wake puts the entity into a queue and then looks for those who said so,
+ *       whose slices end from then on as if they had begun anew each time;
+ *   (6) `ready` is true from an involuntary end, or a wake, to the pick.
  *
  * Locks: HV_RANK_RUNQUEUE, one each; pairs by index. No callback but `notify`, which takes no lock
  * but HV_RANK_DOORBELL.
@@ -38,6 +41,7 @@
 struct hv_sched_tuning {
     uint64_t slice_ns;      /* longest run while others wait */
     uint64_t slice_min_ns;  /* shortest */
+    uint64_t alone_ns;      /* longest run while nobody waits, for any pCPU */
     uint64_t rate_limit_ns; /* nobody is interrupted earlier by one who wakes */
     uint64_t home_ns;       /* head start of a pCPU's own queue */
     bool boost;             /* directed yields do something */
@@ -61,6 +65,9 @@ struct hv_runqueue {
     _Atomic bool head_boosted;
     _Atomic uint64_t park_until; /* when to look at `parked`; UINT64_MAX: it is empty */
     _Atomic uint64_t preempt_at; /* the slice ends then; UINT64_MAX: as it was given */
+    /* Atomic: nobody waits, and the slice goes on until then; 0: it ends as it was given. Set by the
+     * pCPU, brought forward by who brings somebody. */
+    _Atomic uint64_t alone_until;
     /* Atomic: of what the pCPU runs; its own writer. */
     _Atomic bool busy;
     _Atomic uint64_t run_vtime, run_since, run_rate; /* when it began */
@@ -128,7 +135,9 @@ void hv_runqueue_put_back(struct hv_runqueue *queue, struct hv_sched_entity *ent
 static inline hv_ns hv_runqueue_slice_end(const struct hv_runqueue *queue, hv_ns slice_end)
 {
     hv_ns preempt_at = {hv_load_seq(&queue->preempt_at)};
+    hv_ns alone_until = {hv_load_seq(&queue->alone_until)};
 
+    slice_end = hv_ns_before(slice_end, alone_until) ? alone_until : slice_end;
     return hv_ns_before(preempt_at, slice_end) ? preempt_at : slice_end;
 }
 

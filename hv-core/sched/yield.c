@@ -31,13 +31,14 @@ HV_NO_TSA static struct hv_runqueue *lock_both(struct hv_runqueue *queue,
 }
 
 /* Has it run so far ahead of those who wait that they would pay for its boost? */
-static bool ran_ahead(const struct hv_runqueues *set, const struct hv_sched_entity *target)
+static bool ran_ahead(const struct hv_runqueues *set, const struct hv_sched_entity *target,
+                      hv_ns now)
 {
     uint64_t most =
         hv_credit_cost(hv_group_rate(target->group), HV_CREDIT_BOOST_SLICES * set->tuning.slice_ns);
     struct runqueue_standing youngest;
 
-    return runqueue_youngest(set, target->group, false, &youngest) &&
+    return runqueue_youngest(set, target->group, false, now, &youngest) &&
            hv_vtime_before((hv_vtime){youngest.vtime.v + most}, target->vtime);
 }
 
@@ -99,7 +100,7 @@ HV_NO_TSA bool hv_runqueue_yield_to(struct hv_runqueue *queue, struct hv_sched_e
     now = hv_clock_now(set->clock);
     /* Again, now that it cannot change; and where nobody runs, it is about to. */
     if (target->state == HV_SCHED_STATE_READY && !target->parked && !target->boosted &&
-        hv_load_relaxed(&home->busy) && !ran_ahead(set, target)) {
+        hv_load_relaxed(&home->busy) && !ran_ahead(set, target, now)) {
         boost_locked(queue, home, target, now);
         penalise_locked(queue, me, target, now);
         me->yielded_to = target;

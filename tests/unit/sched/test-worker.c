@@ -191,6 +191,26 @@ static void test_timer_in_guest(void)
     hv_sched_destroy(sched);
 }
 
+/* Alone, it is left in peace; with another who waits, until the end of a slice. */
+static void test_alone(void)
+{
+    static struct guest guests[2];
+
+    start_clocks();
+    TAP_EQ(fake_sched_create(1, &sim, NULL, &sched), 0);
+    guest_start(&guests[0], 0);
+    TAP_AWAIT(hv_load_seq(&guests[0].in_guest) == 1);
+    guest_start(&guests[1], 0);
+    TAP_AWAIT(hv_load_seq(&guests[0].exits) == 1 && hv_load_seq(&guests[0].in_guest) == 1);
+    TAP_EQ(guests[0].slices, 1);
+    hv_sched_retire(sched, &guests[0].entity);
+    TAP_EQ(guests[0].deadline.v, 1000 + 3 * HV_NS_PER_MS);
+    TAP_AWAIT(hv_load_seq(&guests[1].in_guest) == 1);
+    hv_sched_retire(sched, &guests[1].entity);
+    TAP_EQ(guests[1].deadline.v, 1000 + 100 * HV_NS_PER_MS);
+    hv_sched_destroy(sched);
+}
+
 /* ---- grace periods ---- */
 
 struct block {
@@ -287,6 +307,7 @@ int main(int argc, char **argv)
         {"sched.worker.idle-timer", test_idle_timer},
         {"sched.worker.slices", test_slices},
         {"sched.worker.timer-in-guest", test_timer_in_guest},
+        {"sched.worker.alone", test_alone},
         {"sched.worker.grace-periods", test_grace_periods},
         {"sched.worker.heap", test_heap},
     };
