@@ -161,7 +161,7 @@ int hv_deadline_create(unsigned slots, const struct hv_clock *clock,
         deadline->slots[i].set = deadline->slots[i].alarmed = HV_NS_NEVER;
     }
     deadline->alarm = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
-    error = deadline->alarm < 0 ? -errno : 0;
+    error = deadline->alarm >= 0 ? 0 : errno == ENOMEM ? -ENOMEM : -EAGAIN;
     if (error == 0) {
         error = hv_thread_start(&deadline->thread, "hv-deadline", deadline_main, deadline);
     }

@@ -27,8 +27,8 @@ struct hv_deadline;
 /**
  * Start the thread with @slots empty slots.
  *
- * Returns 0; -ENOMEM; -EMFILE, -ENFILE when there is no descriptor left for the alarm; -EAGAIN for
- * the thread, from the host.
+ * Returns 0; -ENOMEM; -EAGAIN when the host has no descriptor left for the alarm, or starts no more
+ * threads.
  */
 HV_MUST_CHECK int hv_deadline_create(unsigned slots, const struct hv_clock *clock,
                                      struct hv_deadline **deadline_out);
