@@ -8,6 +8,7 @@
 #include "cli/stats-locks.h"
 
 #include "common/i18n.h"
+#include "common/units.h"
 
 #include <string.h>
 
@@ -84,28 +85,10 @@ static int worst_first(const void *a, const void *b)
     return left->acquired > right->acquired ? -1 : left->acquired < right->acquired;
 }
 
-/* A span with three digits or more: 950ns, 1.34ms, 12.3s. */
-static char *format_span(guint64 ns)
-{
-    static const char *const units[] = {"ns", "µs", "ms", "s"};
-    double value = (double)ns;
-    gsize unit = 0;
-
-    while (value >= 1000 && unit + 1 < G_N_ELEMENTS(units)) {
-        value /= 1000;
-        unit++;
-    }
-    return g_strdup_printf("%.*f%s",
-                           unit == 0 || value >= 100 ? 0
-                           : value >= 10             ? 1
-                                                     : 2,
-                           value, units[unit]);
-}
-
 /* Right-aligned in @width columns; "µ" is one of them and two bytes. */
 static void add_span(GString *text, int width, guint64 ns)
 {
-    g_autofree char *span = format_span(ns);
+    g_autofree char *span = lodge_format_span(ns);
 
     g_string_append_printf(text, "%*s%s", MAX(0, width - (int)g_utf8_strlen(span, -1)), "", span);
 }

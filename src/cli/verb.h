@@ -4,7 +4,7 @@
 
 #include <glib.h>
 
-/* Exit statuses, documented in `lodgectl run --help`. */
+/* Exit statuses, documented in lodgectl(1). From 3 on but LODGE_EXIT_SIGNAL only `run` has them. */
 typedef enum {
     LODGE_EXIT_OK = 0,
     LODGE_EXIT_FAILED = 1, /* our own failure, or the host's */
@@ -28,3 +28,7 @@ typedef struct {
 int lodge_verb_fail(const GError *error);
 
 int lodge_verb_run(int argc, char **argv);
+int lodge_verb_list(int argc, char **argv);
+int lodge_verb_start(int argc, char **argv);
+int lodge_verb_stop(int argc, char **argv);
+int lodge_verb_destroy(int argc, char **argv);

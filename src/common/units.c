@@ -60,3 +60,33 @@ char *lodge_format_bytes(guint64 bytes)
     }
     return g_strdup_printf("%" G_GUINT64_FORMAT " bytes", bytes);
 }
+
+/* @value in the largest of @units in which it is 1 or more, each @step times the one before. */
+static char *format_rough(double value, double step, const char *const *units, gsize count)
+{
+    gsize unit = 0;
+
+    while (value >= step && unit + 1 < count) {
+        value /= step;
+        unit++;
+    }
+    return g_strdup_printf("%.*f%s",
+                           unit == 0 || value >= 100 ? 0
+                           : value >= 10             ? 1
+                                                     : 2,
+                           value, units[unit]);
+}
+
+char *lodge_format_rough_bytes(guint64 bytes)
+{
+    static const char *const units[] = {" B", " KiB", " MiB", " GiB", " TiB"};
+
+    return format_rough((double)bytes, 1024, units, G_N_ELEMENTS(units));
+}
+
+char *lodge_format_span(guint64 ns)
+{
+    static const char *const units[] = {"ns", "µs", "ms", "s"};
+
+    return format_rough((double)ns, 1000, units, G_N_ELEMENTS(units));
+}

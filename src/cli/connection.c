@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Opening connections; what libvirt's error codes mean to the person at the command line. */
+#include "cli/connection.h"
+
+#include "common/i18n.h"
+#include "common/lodge-error.h"
+
+#include <libvirt-glib/libvirt-glib.h>
+#include <libvirt/virterror.h>
+#include <libxml/xmlerror.h>
+
+#include <string.h>
+#include <unistd.h>
+
+/* What is to be done next is known by the kind of error; the cause is in the library's own words. */
+static const struct {
+    int code; /* virErrorNumber */
+    LodgeError kind;
+    const char *step; /* may be NULL */
+} meanings[] = {
+    {VIR_ERR_NO_DOMAIN, LODGE_ERROR_INPUT, N_("“lodgectl list” names the machines there are")},
+    {VIR_ERR_DOM_EXIST, LODGE_ERROR_INPUT, N_("choose another name, or delete the other machine")},
+    {VIR_ERR_INVALID_ARG, LODGE_ERROR_INPUT, NULL},
+    {VIR_ERR_XML_ERROR, LODGE_ERROR_INPUT, N_("mend the XML")},
+    {VIR_ERR_XML_DETAIL, LODGE_ERROR_INPUT, N_("mend the XML")},
+    {VIR_ERR_XML_INVALID_SCHEMA, LODGE_ERROR_INPUT, N_("mend the XML")},
+    {VIR_ERR_CONFIG_UNSUPPORTED, LODGE_ERROR_INPUT, N_("change the machine's XML")},
+    {VIR_ERR_NO_SUPPORT, LODGE_ERROR_FAILED, N_("this connection's hypervisor cannot do it")},
+    {VIR_ERR_NO_CONNECT, LODGE_ERROR_INPUT, N_("name another URI by --connect")},
+    {VIR_ERR_INVALID_CONN, LODGE_ERROR_FAILED, N_("the daemon has gone: “lodgectl doctor”")},
+    {VIR_ERR_RPC, LODGE_ERROR_FAILED, N_("the daemon has gone: “lodgectl doctor”")},
+    {VIR_ERR_NO_MEMORY, LODGE_ERROR_FAILED, N_("free some memory")},
+    {VIR_ERR_OPERATION_INVALID, LODGE_ERROR_FAILED, N_("“lodgectl list” shows its state")},
+    {VIR_ERR_OPERATION_DENIED, LODGE_ERROR_FAILED, N_("connect with the right to change")},
+    {VIR_ERR_AUTH_FAILED, LODGE_ERROR_FAILED, N_("connect as a user who may")},
+};
+
+int lodge_connection_error_code(void)
+{
+    virErrorPtr last = virGetLastError();
+
+    return last ? last->code : VIR_ERR_OK;
+}
+
+/* One line, whatever a peer has put into it. */
+static char *last_message(void)
+{
+    virErrorPtr last = virGetLastError();
+    g_autofree char *text = g_utf8_make_valid(
+        last && last->message ? last->message : _("the library names no cause"), -1);
+
+    for (char *at = text; *at; at++) {
+        if (g_ascii_iscntrl(*at)) {
+            *at = ' ';
+        }
+    }
+    return g_strdup(g_strstrip(text));
+}
+
+gboolean lodge_connection_set_error(GError **error, const char *format, ...)
+{
+    int code = lodge_connection_error_code();
+    g_autofree char *message = last_message();
+    g_autofree char *context = NULL;
+    LodgeError kind = LODGE_ERROR_FAILED;
+    const char *step = NULL;
+    va_list args;
+
+    for (gsize i = 0; i < G_N_ELEMENTS(meanings); i++) {
+        if (meanings[i].code == code) {
+            kind = meanings[i].kind;
+            step = meanings[i].step;
+        }
+    }
+    va_start(args, format);
+    context = g_strdup_vprintf(format, args);
+    va_end(args);
+    if (step) {
+        g_set_error(error, LODGE_ERROR, kind, "%s: %s; %s", context, message, _(step));
+    } else {
+        g_set_error(error, LODGE_ERROR, kind, "%s: %s", context, message);
+    }
+    return FALSE;
+}
+
+/* The library prints errors by itself unless somebody takes them. */
+static void take_error(void *data, virErrorPtr last)
+{
+    (void)data;
+    (void)last;
+}
+
+/* So does libxml2, in those drivers that run in this process. */
+static void take_xml_error(void *data, const char *format, ...)
+{
+    (void)data;
+    (void)format;
+}
+
+virConnectPtr lodge_connection_open(const char *uri, LodgeConnectionUse use, GError **error)
+{
+    const char *name = uri ? uri : LODGE_CONNECTION_DEFAULT;
+    virConnectPtr connection;
+
+    virSetErrorFunc(NULL, take_error);
+    xmlSetGenericErrorFunc(NULL, take_xml_error);
+    if (virInitialize() < 0) {
+        lodge_connection_set_error(error, _("Cannot start libvirt's client library"));
+        return NULL;
+    }
+    if (use == LODGE_CONNECTION_EVENTS) {
+        gvir_event_register();
+    }
+    connection = virConnectOpen(name);
+    if (!connection) {
+        g_autofree char *said = last_message();
+
+        g_set_error(error, LODGE_ERROR, LODGE_ERROR_FAILED,
+                    _("Cannot connect to “%s”: %s; “lodgectl doctor” tells what is missing"), name,
+                    said);
+    }
+    return connection;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Options that several verbs have, and one way to parse a verb's command line. */
+#pragma once
+
+#include <glib.h>
+
+/* What `lodgectl VERB --help` says. Texts are marked by N_(). */
+typedef struct {
+    const char *verb;        /* "list" */
+    const char *parameters;  /* "NAME|GLOB…", or NULL */
+    const char *summary;     /* one sentence */
+    const char *description; /* below the options, or NULL */
+    guint min, max;          /* how many parameters there may be */
+    guint jobs;              /* LODGE_VERB_OPTION_BULK: the default of --jobs */
+} LodgeVerbHelp;
+
+#define LODGE_VERB_MANY G_MAXUINT
+
+/* Zeroed, then set by the options that a verb names by LodgeVerbOption. */
+typedef struct {
+    char *connect;  /* NULL: the session's */
+    gboolean json;  /* instead of a table */
+    gboolean all;   /* every machine */
+    int jobs;       /* at a time */
+    char *interval; /* as given; NULL: default */
+    gdouble interval_s;
+    gboolean once;    /* no live display */
+    GStrv parameters; /* what is no option */
+} LodgeVerbOptions;
+
+typedef enum {
+    LODGE_VERB_OPTION_CONNECT = 1u << 0,
+    LODGE_VERB_OPTION_JSON = 1u << 1,
+    LODGE_VERB_OPTION_BULK = 1u << 2, /* --all, --jobs */
+    LODGE_VERB_OPTION_LIVE = 1u << 3, /* --once, --interval */
+} LodgeVerbOption;
+
+/**
+ * Parse a verb's command line. @argv[0] is the verb.
+ *
+ * @wanted  of LodgeVerbOption.
+ * @own     the verb's own options, or NULL.
+ *
+ * Returns FALSE with an error that names the option, its value and the rule. `--help` prints and
+ * exits. @options is to be cleared in either case.
+ */
+gboolean lodge_verb_options_parse(LodgeVerbOptions *options, const LodgeVerbHelp *help,
+                                  guint wanted, const GOptionEntry *own, int argc, char **argv,
+                                  GError **error);
+void lodge_verb_options_clear(LodgeVerbOptions *options);
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(LodgeVerbOptions, lodge_verb_options_clear)
