@@ -280,6 +280,8 @@ int lodge_bulk_run(const LodgeBulkVerb *verb, GPtrArray *items, guint jobs, gpoi
     if (!lodge_thread_reserve(&error)) {
         return lodge_verb_fail(error);
     }
+    /* A reader of our lines that goes away does not end the work half way. */
+    signal(SIGPIPE, SIG_IGN);
     g_mutex_init(&bulk.mutex);
     g_cond_init(&bulk.changed);
     bulk.loop = g_main_loop_new(NULL, FALSE);

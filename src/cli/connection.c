@@ -27,8 +27,6 @@ static const struct {
     {VIR_ERR_CONFIG_UNSUPPORTED, LODGE_ERROR_INPUT, N_("change the machine's XML")},
     {VIR_ERR_NO_SUPPORT, LODGE_ERROR_FAILED, N_("this connection's hypervisor cannot do it")},
     {VIR_ERR_NO_CONNECT, LODGE_ERROR_INPUT, N_("name another URI by --connect")},
-    {VIR_ERR_INVALID_CONN, LODGE_ERROR_FAILED, N_("the daemon has gone: “lodgectl doctor”")},
-    {VIR_ERR_RPC, LODGE_ERROR_FAILED, N_("the daemon has gone: “lodgectl doctor”")},
     {VIR_ERR_NO_MEMORY, LODGE_ERROR_FAILED, N_("free some memory")},
     {VIR_ERR_OPERATION_INVALID, LODGE_ERROR_FAILED, N_("“lodgectl list” shows its state")},
     {VIR_ERR_OPERATION_DENIED, LODGE_ERROR_FAILED, N_("connect with the right to change")},
@@ -71,6 +69,9 @@ gboolean lodge_connection_set_error(GError **error, const char *format, ...)
             kind = meanings[i].kind;
             step = meanings[i].step;
         }
+    }
+    if (virGetLastErrorDomain() == VIR_FROM_RPC) {
+        step = N_("the daemon has gone, or does not answer: “lodgectl doctor”");
     }
     va_start(args, format);
     context = g_strdup_vprintf(format, args);

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <locale.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -49,6 +50,16 @@ static void open_standard_files(void)
     }
 }
 
+/* What was done is one thing; that nobody could be told of it is a failure of its own. */
+static int end_output(int status)
+{
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        g_printerr(_("lodgectl: Cannot write standard output: %s\n"), g_strerror(errno));
+        return status ? status : LODGE_EXIT_FAILED;
+    }
+    return status;
+}
+
 int main(int argc, char **argv)
 {
     open_standard_files();
@@ -65,7 +76,7 @@ int main(int argc, char **argv)
     }
     for (gsize i = 0; i < G_N_ELEMENTS(verbs); i++) {
         if (strcmp(argv[1], verbs[i].name) == 0) {
-            return verbs[i].run(argc - 1, argv + 1);
+            return end_output(verbs[i].run(argc - 1, argv + 1));
         }
     }
     g_printerr(_("lodgectl: “%s” is no verb; “lodgectl --help” lists them\n"), argv[1]);
