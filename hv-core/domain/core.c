@@ -104,6 +104,7 @@ int hv_core_create(const struct hv_core_config *config, struct hv_core **core_ou
     if (!core) {
         return -ENOMEM;
     }
+    hv_eventcount_init(&core->changes);
     hv_lock_owner_init(&core->locks, "");
     before = hv_lock_owner_use(&core->locks);
     rc = make_parts(core, config);

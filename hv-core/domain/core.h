@@ -7,6 +7,7 @@
 #include "domain/reaper.h"
 #include "mem/arena.h"
 #include "sched/sched.h"
+#include "sync/eventcount.h"
 #include "sync/lock-registry.h"
 
 #include <hv/domain.h>
@@ -24,4 +25,6 @@ struct hv_core {
     struct hv_reaper *reaper;
     struct hv_directory directory;
     struct hv_stat_export *stat_export; /* NULL: none was asked for */
+
+    struct hv_eventcount changes; /* signalled after each change of a domain's state */
 };

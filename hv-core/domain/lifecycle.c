@@ -26,6 +26,7 @@ void hv_domain_announce(struct hv_domain *domain)
 {
     hv_add_seq(&domain->changes, 1);
     hv_futex_wake(&domain->changes, INT32_MAX);
+    hv_eventcount_signal(&domain->core->changes);
 }
 
 void hv_domain_ring_vcpus(struct hv_domain *domain)

@@ -15,6 +15,11 @@ hv_handle hv_domain_handle(const struct hv_domain *domain)
     return domain->handle;
 }
 
+const char *hv_domain_name(const struct hv_domain *domain)
+{
+    return domain->name;
+}
+
 int hv_domain_get(struct hv_core *core, hv_handle handle, struct hv_domain **domain_out)
 {
     int rc = hv_directory_get(&core->directory, handle, domain_out);

@@ -120,6 +120,8 @@ HV_MUST_CHECK int hv_domain_set_tick_policy(struct hv_domain *domain, enum hv_vp
 
 /** What names the domain, also to whom it was not given. */
 hv_handle hv_domain_handle(const struct hv_domain *domain);
+/** What it was called when it was made; lives as long as it is held. */
+const char *hv_domain_name(const struct hv_domain *domain);
 
 /**
  * Find a domain by name, and hold it.
