@@ -125,13 +125,19 @@ static void store_words(_Atomic uint64_t *to, const uint64_t *from, size_t words
     }
 }
 
+void hv_stat_record_fill(struct hv_stat_pages_record *record_out, const struct hv_stat *stat)
+{
+    *record_out = (struct hv_stat_pages_record){.is_text = stat->is_text, .value = stat->value};
+    memcpy(record_out->name, stat->name, strnlen(stat->name, sizeof(record_out->name) - 1));
+    memcpy(record_out->text, stat->text, strnlen(stat->text, sizeof(record_out->text) - 1));
+}
+
 static void store_record(_Atomic uint64_t *to, const struct hv_stat *stat)
 {
-    struct hv_stat_pages_record record = {.is_text = stat->is_text, .value = stat->value};
+    struct hv_stat_pages_record record;
     uint64_t words[HV_STAT_PAGES_RECORD_WORDS];
 
-    memcpy(record.name, stat->name, strnlen(stat->name, sizeof(record.name) - 1));
-    memcpy(record.text, stat->text, strnlen(stat->text, sizeof(record.text) - 1));
+    hv_stat_record_fill(&record, stat);
     memcpy(words, &record, sizeof(words));
     store_words(to, words, HV_STAT_PAGES_RECORD_WORDS);
 }

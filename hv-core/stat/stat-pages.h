@@ -45,6 +45,9 @@ void hv_stat_pages_write(struct hv_stat_pages *pages, unsigned block,
                          const struct hv_stat_pages_title *title, const struct hv_stat *stats,
                          size_t count, size_t wanted);
 
+/** A statistic as it stands in a file: texts cut to their room, zero to its end. */
+void hv_stat_record_fill(struct hv_stat_pages_record *record_out, const struct hv_stat *stat);
+
 /** Nothing stands there any more. */
 void hv_stat_pages_clear(struct hv_stat_pages *pages, unsigned block);
 
