@@ -14,6 +14,7 @@
 #pragma once
 
 enum hv_rank {
+    HV_RANK_CONTROL = 15,   /* the machines that a control socket has made */
     HV_RANK_LIFECYCLE = 20, /* state transitions of one domain, but for its end */
     HV_RANK_EXCLUSIVE = 25, /* one vCPU's locked access that the host cannot do; may block */
     HV_RANK_FOREIGN = 27,   /* a mask of mappers, not the product's: held over a flush; may block */
