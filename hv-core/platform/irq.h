@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* An interrupt wire, injected into a device when it is made: the device knows no controller. */
+/* Interrupt wires, injected into a device when it is made: the device knows no controller. */
 #pragma once
 
 #include <hv/types.h>
@@ -24,6 +24,13 @@ static inline void hv_irq_line_pulse(const struct hv_irq_line *line)
     hv_irq_line_set(line, true);
     hv_irq_line_set(line, false);
 }
+
+/* An interrupt that a processor has acknowledged, and whose it was. */
+struct hv_taken {
+    int vector;  /* -1: it has gone */
+    bool extint; /* the 8259A gave it, not a local APIC */
+    int irq;     /* that one's pin; -1 for none: it had withdrawn its request */
+};
 
 /* A message-signalled interrupt, as a write of @data to @address (SDM 3A 11.11). */
 struct hv_msi_target {

@@ -184,7 +184,7 @@ bool hv_lapic_lint0_rouses(struct hv_lapic *lapic, uint64_t nmi_vcpus)
            lapic_rouses(lapic, lapic_lvt_delivery(lvt), nmi_vcpus);
 }
 
-int hv_lapic_acknowledge(struct hv_lapic *lapic)
+struct hv_taken hv_lapic_acknowledge(struct hv_lapic *lapic)
 {
     const struct hv_lapic_hooks *hooks = &lapic->set->hooks;
     uint32_t attention;
@@ -211,9 +211,9 @@ int hv_lapic_acknowledge(struct hv_lapic *lapic)
     lapic_update_locked(lapic);
     hv_lock_drop(&lapic->lock);
     if (vector < 0 && (attention & LAPIC_ATTENTION_EXTINT)) {
-        vector = hooks->acknowledge_extint(hooks->context);
+        return hooks->acknowledge_extint(hooks->context);
     }
-    return vector;
+    return (struct hv_taken){.vector = vector, .irq = -1};
 }
 
 uint64_t hv_lapic_cr8_read(const struct hv_lapic *lapic)

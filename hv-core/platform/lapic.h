@@ -24,6 +24,7 @@
 #include "cpu/policy.h"
 #include "mem/area.h"
 #include "platform/record.h"
+#include "platform/irq.h"
 #include "platform/vpt.h"
 #include "sync/lock.h"
 
@@ -82,7 +83,7 @@ struct hv_lapic_hooks {
     /** EOI of a level-triggered interrupt. */
     void (*eoi)(void *context, uint8_t vector);
     /** The 8259A's acknowledge cycle. */
-    uint8_t (*acknowledge_extint)(void *context);
+    struct hv_taken (*acknowledge_extint)(void *context);
     /** The moment at which the vCPU's time-stamp counter reaches @tsc; past ones are fine. */
     hv_ns (*tsc_moment)(void *context, uint32_t vcpu, uint64_t tsc);
     void *context;
@@ -209,8 +210,8 @@ static inline bool hv_lapic_pending(struct hv_lapic *lapic)
  */
 void hv_lapic_set_eoi_area(struct hv_lapic *lapic, const struct hv_area *area);
 
-/** Take the most urgent interrupt: its vector, or -1 when it has gone. vCPU's thread. */
-int hv_lapic_acknowledge(struct hv_lapic *lapic);
+/** Take the most urgent interrupt. vCPU's thread. */
+struct hv_taken hv_lapic_acknowledge(struct hv_lapic *lapic);
 
 /** Task priority, CR8 bits 3:0. vCPU's thread. */
 uint64_t hv_lapic_cr8_read(const struct hv_lapic *lapic);

@@ -120,7 +120,7 @@ static void pic_accept(struct hv_pic_chip *chip, unsigned pin)
     }
 }
 
-static uint8_t pic_acknowledge_locked(struct hv_pic *pic) HV_REQUIRES(&pic->lock)
+static struct hv_taken pic_acknowledge_locked(struct hv_pic *pic) HV_REQUIRES(&pic->lock)
 {
     struct hv_pic_chip *master = &pic->chip[PIC_MASTER];
     struct hv_pic_chip *chip = master;
@@ -133,33 +133,24 @@ static uint8_t pic_acknowledge_locked(struct hv_pic *pic) HV_REQUIRES(&pic->lock
     }
     if (pin < 0) {
         hv_count(&pic->counters.spurious, 1);
-        return chip->vector_base | 7;
+        return (struct hv_taken){chip->vector_base | 7, true, -1};
     }
     hv_count(&pic->counters.acknowledged, 1);
     /* Before it leaves the requests: a level-triggered pin goes on asking by its wire. */
     pic_accept(chip, (unsigned)pin);
-    return (uint8_t)(chip->vector_base | (unsigned)pin);
+    return (struct hv_taken){
+        .vector = chip->vector_base | pin, .extint = true, .irq = chip == master ? pin : pin + 8};
 }
 
-uint8_t hv_pic_acknowledge(struct hv_pic *pic)
+struct hv_taken hv_pic_acknowledge(struct hv_pic *pic)
 {
-    uint8_t vector;
+    struct hv_taken taken;
 
     hv_lock_take(&pic->lock);
-    vector = pic_acknowledge_locked(pic);
+    taken = pic_acknowledge_locked(pic);
     pic_drive_locked(pic);
     hv_lock_drop(&pic->lock);
-    return vector;
-}
-
-uint8_t hv_pic_vector(struct hv_pic *pic, unsigned irq)
-{
-    uint8_t vector;
-
-    hv_lock_take(&pic->lock);
-    vector = (uint8_t)(pic->chip[irq >> 3 & 1].vector_base | (irq & 7));
-    hv_lock_drop(&pic->lock);
-    return vector;
+    return taken;
 }
 
 bool hv_pic_masked(struct hv_pic *pic, unsigned irq)

@@ -82,17 +82,14 @@ void hv_pic_reset(struct hv_pic *pic);
 /** Drive pin @irq (0 to 15; 2 is the cascade and ignored). A device lock may be held. */
 void hv_pic_set(struct hv_pic *pic, unsigned irq, bool high);
 
-/** The vector that @irq is acknowledged with. */
-uint8_t hv_pic_vector(struct hv_pic *pic, unsigned irq);
-
 /** @irq raises no INTR: it is masked, or the chip it is on. */
 bool hv_pic_masked(struct hv_pic *pic, unsigned irq);
 
 /**
- * The processor's acknowledge cycle: the vector of the most urgent request, which goes in service;
+ * The processor's acknowledge cycle: the most urgent request, which goes in service; no pin, and
  * vector 7 of the chip that has withdrawn its request meanwhile (data sheet, "Interrupt sequence").
  */
-uint8_t hv_pic_acknowledge(struct hv_pic *pic);
+struct hv_taken hv_pic_acknowledge(struct hv_pic *pic);
 
 void hv_pic_save(struct hv_pic *pic, struct hv_pic_record *record_out);
 const char *hv_pic_check(const struct hv_pic_record *record);

@@ -117,7 +117,7 @@ static void platform_eoi(void *context, uint8_t vector)
     hv_ioapic_eoi(&platform->ioapic, vector);
 }
 
-static uint8_t platform_acknowledge_extint(void *context)
+static struct hv_taken platform_acknowledge_extint(void *context)
 {
     struct hv_platform *platform = context;
 
@@ -406,30 +406,34 @@ void hv_platform_init_cpu(struct hv_platform *platform, unsigned vcpu)
     hv_pv_init_cpu(&platform->pv, vcpu);
 }
 
-/* Is @vector what global system interrupt @gsi comes as? */
-static bool platform_carries(struct hv_platform *platform, unsigned gsi, int vector)
+/*
+ * Is that global system interrupt @gsi? Where both ways are open to it each of its edges is taken
+ * twice, of which the one by the I/O APIC counts: a tick is accepted once.
+ */
+static bool platform_carries(struct hv_platform *platform, unsigned gsi,
+                             const struct hv_taken *taken)
 {
-    return hv_ioapic_vector(&platform->ioapic, platform_pin(gsi)) == vector ||
-           (gsi < HV_PIC_PINS && !hv_pic_masked(&platform->pic, gsi) &&
-            hv_pic_vector(&platform->pic, gsi) == vector);
+    int vector = hv_ioapic_vector(&platform->ioapic, platform_pin(gsi));
+
+    return taken->extint ? vector < 0 && taken->irq == (int)gsi : vector == taken->vector;
 }
 
-/* A vCPU has taken @vector: were device timers waiting for that? */
-static void platform_accept(struct hv_platform *platform, uint32_t awaited, int vector,
-                            unsigned vcpu)
+/* A vCPU has taken an interrupt: were device timers waiting for that? */
+static void platform_accept(struct hv_platform *platform, uint32_t awaited,
+                            const struct hv_taken *taken, unsigned vcpu)
 {
-    if ((awaited & 1u << HV_VPT_PIT) && platform_carries(platform, PLATFORM_IRQ_TIMER, vector)) {
+    if ((awaited & 1u << HV_VPT_PIT) && platform_carries(platform, PLATFORM_IRQ_TIMER, taken)) {
         hv_pit_accepted(&platform->pit, vcpu);
     }
-    if ((awaited & 1u << HV_VPT_RTC) && platform_carries(platform, PLATFORM_IRQ_RTC, vector)) {
+    if ((awaited & 1u << HV_VPT_RTC) && platform_carries(platform, PLATFORM_IRQ_RTC, taken)) {
         hv_rtc_accepted(&platform->rtc, vcpu);
     }
-    if ((awaited & 1u << HV_VPT_PM) && platform_carries(platform, HV_ACPI_SCI, vector)) {
+    if ((awaited & 1u << HV_VPT_PM) && platform_carries(platform, HV_ACPI_SCI, taken)) {
         hv_acpi_accepted(&platform->acpi, vcpu);
     }
     for (unsigned i = 0; i < HV_HPET_TIMERS; i++) {
         if ((awaited & 1u << (HV_VPT_HPET0 + i)) &&
-            platform_carries(platform, hv_hpet_gsi(&platform->hpet, i), vector)) {
+            platform_carries(platform, hv_hpet_gsi(&platform->hpet, i), taken)) {
             hv_hpet_accepted(&platform->hpet, i, vcpu);
         }
     }
@@ -437,13 +441,13 @@ static void platform_accept(struct hv_platform *platform, uint32_t awaited, int 
 
 int hv_platform_interrupt_acknowledge(struct hv_platform *platform, unsigned vcpu)
 {
-    int vector = hv_lapic_acknowledge(&platform->lapics.lapic[vcpu]);
+    struct hv_taken taken = hv_lapic_acknowledge(&platform->lapics.lapic[vcpu]);
     uint32_t awaited = hv_load_relaxed(&platform->awaited);
 
-    if (HV_UNLIKELY(awaited) && vector >= 0) {
-        platform_accept(platform, awaited, vector, vcpu);
+    if (HV_UNLIKELY(awaited) && taken.vector >= 0) {
+        platform_accept(platform, awaited, &taken, vcpu);
     }
-    return vector;
+    return taken.vector;
 }
 
 uint64_t hv_platform_cr8_read(struct hv_platform *platform, unsigned vcpu)

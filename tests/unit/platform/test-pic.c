@@ -76,11 +76,11 @@ static void test_priority(void)
     pulse(3);
     TAP_OK(intr);
     TAP_EQ(in(0x20), 0x48); /* IRR */
-    TAP_EQ(hv_pic_acknowledge(&pic), 0x33);
+    TAP_EQ(hv_pic_acknowledge(&pic).vector, 0x33);
     TAP_OK(!intr); /* 6 waits for the end of 3 */
     pulse(1);
     TAP_OK(intr); /* more urgent: nests */
-    TAP_EQ(hv_pic_acknowledge(&pic), 0x31);
+    TAP_EQ(hv_pic_acknowledge(&pic).vector, 0x31);
     out(0x20, 0x0b);
     TAP_EQ(in(0x20), 0x0a); /* ISR */
     out(0x20, 0x20);
@@ -88,29 +88,33 @@ static void test_priority(void)
     TAP_OK(!intr);
     out(0x20, 0x63); /* specific EOI of 3 */
     TAP_OK(intr);
-    TAP_EQ(hv_pic_acknowledge(&pic), 0x36);
+    TAP_EQ(hv_pic_acknowledge(&pic).vector, 0x36);
     out(0x20, 0x20);
     TAP_EQ(in(0x20), 0x00);
 }
 
 static void test_cascade(void)
 {
+    struct hv_taken taken;
+
     start(0x01);
     pulse(12);
     TAP_EQ(in(0x20) & 4, 4);
-    TAP_EQ(hv_pic_acknowledge(&pic), 0x3c);
+    taken = hv_pic_acknowledge(&pic);
+    TAP_EQ(taken.vector, 0x3c);
+    TAP_EQ(taken.irq, 12);
     TAP_OK(!intr);
     pulse(9); /* more urgent at the slave, but the master has its pin in service */
     TAP_OK(!intr);
     out(0xa0, 0x20);
     out(0x20, 0x20);
     TAP_OK(intr);
-    TAP_EQ(hv_pic_acknowledge(&pic), 0x39);
+    TAP_EQ(hv_pic_acknowledge(&pic).vector, 0x39);
     pulse(7); /* below the cascade */
     TAP_OK(!intr);
     out(0xa0, 0x20);
     out(0x20, 0x20);
-    TAP_EQ(hv_pic_acknowledge(&pic), 0x37);
+    TAP_EQ(hv_pic_acknowledge(&pic).vector, 0x37);
     hv_pic_set(&pic, 2, true); /* the cascade's pin is no wire */
     TAP_OK(!intr);
 }
@@ -119,10 +123,10 @@ static void test_fully_nested(void)
 {
     start(0x11); /* SFNM at the master */
     pulse(12);
-    TAP_EQ(hv_pic_acknowledge(&pic), 0x3c);
+    TAP_EQ(hv_pic_acknowledge(&pic).vector, 0x3c);
     pulse(9);
     TAP_OK(intr);
-    TAP_EQ(hv_pic_acknowledge(&pic), 0x39);
+    TAP_EQ(hv_pic_acknowledge(&pic).vector, 0x39);
     pulse(13);
     TAP_OK(!intr);
 }
@@ -143,14 +147,18 @@ static void test_masks(void)
 
 static void test_spurious(void)
 {
+    struct hv_taken taken;
+
     start(0x01);
     pulse(3);
     out(0x21, 0xff); /* masked between request and acknowledge */
-    TAP_EQ(hv_pic_acknowledge(&pic), 0x37);
+    taken = hv_pic_acknowledge(&pic);
+    TAP_EQ(taken.vector, 0x37);
+    TAP_EQ(taken.irq, -1); /* and not pin 7 */
     out(0x20, 0x0b);
     TAP_EQ(in(0x20), 0x00); /* not in service */
     out(0x21, 0x00);
-    TAP_EQ(hv_pic_acknowledge(&pic), 0x33);
+    TAP_EQ(hv_pic_acknowledge(&pic).vector, 0x33);
     out(0x20, 0x20);
     /* At the slave: level-triggered 11 goes away after the master has asked. */
     out(0x4d1, 0x08);
@@ -158,7 +166,7 @@ static void test_spurious(void)
     TAP_OK(intr);
     hv_pic_set(&pic, 11, false);
     TAP_OK(!intr);
-    TAP_EQ(hv_pic_acknowledge(&pic), 0x37);
+    TAP_EQ(hv_pic_acknowledge(&pic).vector, 0x37);
     TAP_EQ(hv_load_relaxed(&pic.counters.spurious), 2);
 }
 
@@ -170,14 +178,14 @@ static void test_level(void)
     out(0x4d1, 0xff);
     TAP_EQ(in(0x4d1), 0xde);
     hv_pic_set(&pic, 5, true);
-    TAP_EQ(hv_pic_acknowledge(&pic), 0x35);
+    TAP_EQ(hv_pic_acknowledge(&pic).vector, 0x35);
     out(0x20, 0x20);
     TAP_OK(intr); /* still high */
     hv_pic_set(&pic, 5, false);
     TAP_OK(!intr);
     /* An edge pin that stays high asks once. */
     hv_pic_set(&pic, 1, true);
-    TAP_EQ(hv_pic_acknowledge(&pic), 0x31);
+    TAP_EQ(hv_pic_acknowledge(&pic).vector, 0x31);
     out(0x20, 0x20);
     TAP_OK(!intr);
     hv_pic_set(&pic, 1, true);
@@ -191,48 +199,48 @@ static void test_rotation(void)
     pulse(4);
     pulse(6);
     pulse(0);
-    TAP_EQ(hv_pic_acknowledge(&pic), 0x36);
+    TAP_EQ(hv_pic_acknowledge(&pic).vector, 0x36);
     out(0x20, 0xa0); /* rotate on non-specific EOI: 7 0 1 … 6 */
-    TAP_EQ(hv_pic_acknowledge(&pic), 0x30);
+    TAP_EQ(hv_pic_acknowledge(&pic).vector, 0x30);
     out(0x20, 0xe0); /* rotate on specific EOI of 0 */
     pulse(0);
-    TAP_EQ(hv_pic_acknowledge(&pic), 0x34);
+    TAP_EQ(hv_pic_acknowledge(&pic).vector, 0x34);
     out(0x20, 0x20);
-    TAP_EQ(hv_pic_acknowledge(&pic), 0x30);
+    TAP_EQ(hv_pic_acknowledge(&pic).vector, 0x30);
 }
 
 static void test_auto_eoi(void)
 {
     start(0x03);
     pulse(3);
-    TAP_EQ(hv_pic_acknowledge(&pic), 0x33);
+    TAP_EQ(hv_pic_acknowledge(&pic).vector, 0x33);
     out(0x20, 0x0b);
     TAP_EQ(in(0x20), 0x00);
     out(0x20, 0x80); /* rotate in automatic EOI */
     pulse(3);
     pulse(4);
-    TAP_EQ(hv_pic_acknowledge(&pic), 0x33);
+    TAP_EQ(hv_pic_acknowledge(&pic).vector, 0x33);
     pulse(3);
-    TAP_EQ(hv_pic_acknowledge(&pic), 0x34); /* 3 has become the lowest */
-    TAP_EQ(hv_pic_acknowledge(&pic), 0x33);
+    TAP_EQ(hv_pic_acknowledge(&pic).vector, 0x34); /* 3 has become the lowest */
+    TAP_EQ(hv_pic_acknowledge(&pic).vector, 0x33);
     out(0x20, 0x00);
     pulse(0);
     pulse(7);
-    TAP_EQ(hv_pic_acknowledge(&pic), 0x37); /* 4 5 6 7 0 … */
+    TAP_EQ(hv_pic_acknowledge(&pic).vector, 0x37); /* 4 5 6 7 0 … */
 }
 
 static void test_special_mask(void)
 {
     start(0x01);
     pulse(2 + 1);
-    TAP_EQ(hv_pic_acknowledge(&pic), 0x33);
+    TAP_EQ(hv_pic_acknowledge(&pic).vector, 0x33);
     pulse(6);
     TAP_OK(!intr);
     out(0x21, 0x08); /* mask the level in service */
     TAP_OK(!intr);
     out(0x20, 0x68); /* set special mask mode */
     TAP_OK(intr);
-    TAP_EQ(hv_pic_acknowledge(&pic), 0x36);
+    TAP_EQ(hv_pic_acknowledge(&pic).vector, 0x36);
     out(0x20, 0x20); /* non-specific: not the masked one */
     out(0x20, 0x0b);
     TAP_EQ(in(0x20), 0x08);
@@ -266,7 +274,7 @@ static void test_icw(void)
     out(0x21, 0xf0); /* OCW1 already */
     TAP_EQ(in(0x21), 0xf0);
     pulse(1);
-    TAP_EQ(hv_pic_acknowledge(&pic), 0x51);
+    TAP_EQ(hv_pic_acknowledge(&pic).vector, 0x51);
     /* A single chip's pin 2 is an ordinary one, and the slave is not heard. */
     out(0x20, 0x20);
     pulse(8);

@@ -236,10 +236,66 @@ static void test_rewritten(void)
     each_source(rewritten);
 }
 
+/* ---- by which way a tick is taken ---- */
+
+#define PIN_VECTOR 0x31 /* of the I/O APIC's; the 8259A gives it to IRQ 1 */
+
+/* A tick of the PIT is issued, its wire at both controllers; IRQ 1 is raised, too. */
+static struct rig *raise_two(uint64_t entry)
+{
+    struct rig *rig = begin(&sources[0]);
+
+    rig_apic_enable(rig, 0);
+    rig_ioapic_write(rig, 2, entry);
+    rig_advance(rig, MS + MS / 10);
+    hv_platform_set_gsi(&rig->platform, 1, true);
+    return rig;
+}
+
+static uint64_t accepted(struct rig *rig)
+{
+    return hv_load_relaxed(&rig->platform.pit.timer.counters.accepted);
+}
+
+static void test_ways(void)
+{
+    struct rig *rig = raise_two(PIN_VECTOR);
+
+    /* By both, IRQ 1 by a vector that the tick has, too: only the I/O APIC's is the tick's. */
+    TAP_EQ(rig_take(rig, 0), PIN_VECTOR);
+    TAP_EQ(accepted(rig), 1);
+    rig_eoi(rig, 0);
+    rig_advance(rig, MS);
+    TAP_EQ(rig_take(rig, 0), PIN_VECTOR);
+    TAP_EQ(accepted(rig), 2);
+    rig_advance(rig, MS);
+    TAP_EQ(rig_take(rig, 0), 0x30); /* in service still: now the 8259A is asked */
+    TAP_EQ(rig_take(rig, 0), 0x31);
+    TAP_EQ(accepted(rig), 2);
+    rig_eoi(rig, 0);
+    TAP_EQ(rig_take(rig, 0), PIN_VECTOR);
+    TAP_EQ(accepted(rig), 3);
+
+    /* By the 8259A alone. */
+    rig = raise_two(0x10000 | PIN_VECTOR);
+    TAP_EQ(rig_take(rig, 0), 0x30);
+    TAP_EQ(accepted(rig), 1);
+    rig_advance(rig, MS);
+    TAP_EQ(rig_take(rig, 0), 0x30);
+    TAP_EQ(accepted(rig), 2);
+
+    /* By the 8259A, whom an ExtINT message of the pin asks. */
+    rig = raise_two(0x700);
+    rig_apic_write(rig, 0, 0x350, 0x10700);
+    TAP_EQ(rig_take(rig, 0), 0x30);
+    TAP_EQ(accepted(rig), 1);
+}
+
 int main(int argc, char **argv)
 {
     static const struct tap_case cases[] = {
         {"vpt.rewritten-registers", test_rewritten},
+        {"vpt.ways", test_ways},
     };
 
     return tap_run(argc, argv, cases, HV_ARRAY_LEN(cases));
