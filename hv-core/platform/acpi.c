@@ -6,6 +6,7 @@
 
 #include "base/bits.h"
 #include "platform/tick.h"
+#include "sync/race.h"
 
 /* PM1 status and enable (ACPI 6.5, tables 4.11 and 4.12); status bits are cleared by writing one. */
 enum acpi_pm1 {
@@ -35,9 +36,9 @@ enum acpi_reset {
 /* The timer has 32 bits (FADT: TMR_VAL_EXT), and TMR_STS follows the top one. */
 #define ACPI_TIMER_HALF (UINT64_C(1) << 31)
 
-static uint64_t acpi_ticks(const struct hv_acpi *acpi)
+static uint64_t acpi_ticks(const struct hv_acpi *acpi, hv_ns now)
 {
-    return hv_ticks_from_ns(hv_clock_now(acpi->clock).v - acpi->timer_start_ns, HV_ACPI_TIMER_HZ);
+    return hv_ticks_from_ns(now.v - acpi->timer_start_ns, HV_ACPI_TIMER_HZ);
 }
 
 static void acpi_drive_locked(struct hv_acpi *acpi) HV_REQUIRES(&acpi->lock)
@@ -50,12 +51,13 @@ static void acpi_drive_locked(struct hv_acpi *acpi) HV_REQUIRES(&acpi->lock)
     }
 }
 
-/* 4.8.3.3: TMR_STS is set whenever the top bit changes. */
-static void acpi_settle_locked(struct hv_acpi *acpi) HV_REQUIRES(&acpi->lock)
+/* 4.8.3.3: TMR_STS is set whenever the top bit changes. Returns the moment that all is as of. */
+static hv_ns acpi_settle_locked(struct hv_acpi *acpi) HV_REQUIRES(&acpi->lock)
 {
-    uint64_t wraps = acpi_ticks(acpi) / ACPI_TIMER_HALF;
+    hv_ns now = hv_clock_now(acpi->clock);
+    uint64_t wraps = acpi_ticks(acpi, now) / ACPI_TIMER_HALF;
 
-    if (hv_vpt_expire(&acpi->timer)) {
+    if (hv_vpt_expire(&acpi->timer, now)) {
         hv_vpt_issue(&acpi->timer);
     }
     if (wraps > acpi->timer_wraps) {
@@ -63,6 +65,8 @@ static void acpi_settle_locked(struct hv_acpi *acpi) HV_REQUIRES(&acpi->lock)
         acpi->timer_wraps = wraps;
         acpi_drive_locked(acpi);
     }
+    HV_RACE("acpi.settled");
+    return now;
 }
 
 static void acpi_expired(void *context)
@@ -70,7 +74,7 @@ static void acpi_expired(void *context)
     struct hv_acpi *acpi = context;
 
     hv_lock_take(&acpi->lock);
-    acpi_settle_locked(acpi);
+    (void)acpi_settle_locked(acpi);
     hv_lock_drop(&acpi->lock);
 }
 
@@ -94,7 +98,7 @@ static int acpi_read(struct hv_acpi *acpi, uint32_t (*read_locked)(struct hv_acp
 
 static uint32_t acpi_event_locked(struct hv_acpi *acpi) HV_REQUIRES(&acpi->lock)
 {
-    acpi_settle_locked(acpi);
+    (void)acpi_settle_locked(acpi);
     return (uint32_t)acpi->enable << 16 | acpi->status;
 }
 
@@ -114,7 +118,7 @@ static int acpi_event_write(void *context, uint32_t vcpu, uint64_t offset, unsig
 
     (void)vcpu;
     hv_lock_take(&acpi->lock);
-    acpi_settle_locked(acpi);
+    (void)acpi_settle_locked(acpi);
     enabled = hv_bytes_put((uint64_t)acpi->enable << 16, offset, bytes, value) >> 16;
     acpi->status &= (uint16_t)~cleared;
     acpi->enable = enabled & ACPI_PM1_ENABLE;
@@ -167,7 +171,7 @@ static int acpi_timer_read(void *context, uint32_t vcpu, uint64_t offset, unsign
 
     /* No lock: the start only moves while no vCPU runs. */
     (void)vcpu;
-    *value_out = hv_bytes_get(acpi_ticks(acpi), offset, bytes);
+    *value_out = hv_bytes_get(acpi_ticks(acpi, hv_clock_now(acpi->clock)), offset, bytes);
     return 0;
 }
 
@@ -308,9 +312,11 @@ void hv_acpi_accepted(struct hv_acpi *acpi, unsigned vcpu)
 
 void hv_acpi_save(struct hv_acpi *acpi, struct hv_acpi_record *record_out)
 {
+    hv_ns now;
+
     memset(record_out, 0, sizeof(*record_out));
     hv_lock_take(&acpi->lock);
-    acpi_settle_locked(acpi);
+    now = acpi_settle_locked(acpi);
     record_out->version = HV_ACPI_RECORD_VERSION;
     record_out->status = acpi->status;
     record_out->enable = acpi->enable;
@@ -318,7 +324,7 @@ void hv_acpi_save(struct hv_acpi *acpi, struct hv_acpi_record *record_out)
     record_out->gpe_enable = acpi->gpe_enable;
     record_out->reset_control = acpi->reset_control;
     record_out->sci_high = acpi->sci_high;
-    record_out->timer_elapsed_ns = hv_clock_now(acpi->clock).v - acpi->timer_start_ns;
+    record_out->timer_elapsed_ns = now.v - acpi->timer_start_ns;
     record_out->timer_wraps = acpi->timer_wraps;
     hv_lock_drop(&acpi->lock);
 }

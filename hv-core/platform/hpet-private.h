@@ -32,7 +32,9 @@ enum hpet_timer_config {
     HPET_TIMER_WRITABLE = 0x3f4e, /* no FSB delivery: bits 14 and 15 read zero */
 };
 
-/** Counter value now. */
+/** Lock it, and look at the clock: once, so that counter, comparators and timers agree. */
+void hpet_take(struct hv_hpet *hpet) HV_ACQUIRES(&hpet->lock);
+/** Counter value at that moment. */
 uint64_t hpet_counter(const struct hv_hpet *hpet);
 
 /* hpet-timer.c: the comparators. The HPET's lock is held (asserted; the annotation cannot see that

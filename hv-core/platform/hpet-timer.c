@@ -8,6 +8,7 @@
 #include "platform/hpet-private.h"
 
 #include "base/bits.h"
+#include "sync/race.h"
 
 /*
  * A 32-bit comparator this little behind the counter was meant to be ahead of it, by a guest that
@@ -115,11 +116,14 @@ void hpet_timer_settle_locked(struct hv_hpet_timer *timer)
 {
     const struct hv_hpet *hpet = timer->hpet;
     bool waited = hv_load_relaxed(&timer->vpt.running);
-    bool due = hv_vpt_expire(&timer->vpt);
-    uint64_t counter = hpet_counter(hpet);
-    bool passed = timer->armed && (hpet->config & HPET_CONFIG_ENABLE) && counter >= timer->match;
+    bool due = hv_vpt_expire(&timer->vpt, hpet->now);
+    uint64_t counter;
+    bool passed;
 
     hv_lock_assert_held(&hpet->lock);
+    HV_RACE("hpet.expired");
+    counter = hpet_counter(hpet);
+    passed = timer->armed && (hpet->config & HPET_CONFIG_ENABLE) && counter >= timer->match;
     if (passed) {
         hpet_timer_advance(timer, counter);
     }
@@ -136,7 +140,7 @@ void hpet_timer_expired(void *context)
 {
     struct hv_hpet_timer *timer = context;
 
-    hv_lock_take(&timer->hpet->lock);
+    hpet_take(timer->hpet);
     hpet_timer_settle_locked(timer);
     hv_lock_drop(&timer->hpet->lock);
 }
@@ -163,7 +167,7 @@ static uint64_t hpet_timer_period_ns(const struct hv_hpet_timer *timer)
 void hpet_timer_shift_locked(struct hv_hpet_timer *timer, uint64_t remaining_ns)
 {
     if (hv_load_relaxed(&timer->vpt.running) && remaining_ns != UINT64_MAX) {
-        hv_ns first = hv_ns_add(hv_clock_now(timer->hpet->clock), remaining_ns);
+        hv_ns first = hv_ns_add(timer->hpet->now, remaining_ns);
 
         hv_vpt_start(&timer->vpt, first, hpet_timer_period_ns(timer));
     }
@@ -173,8 +177,7 @@ void hpet_timer_arm_locked(struct hv_hpet_timer *timer)
 {
     const struct hv_hpet *hpet = timer->hpet;
     uint64_t distance = timer->match - hpet->counter;
-    hv_ns now = hv_clock_now(hpet->clock);
-    hv_ns first = now;
+    hv_ns first = hpet->now;
 
     if (!timer->armed || !(hpet->config & HPET_CONFIG_ENABLE) ||
         !(timer->config & HPET_TIMER_INTERRUPT)) {

@@ -17,12 +17,18 @@ static bool hpet_enabled(const struct hv_hpet *hpet)
     return hpet->config & HPET_CONFIG_ENABLE;
 }
 
+void hpet_take(struct hv_hpet *hpet)
+{
+    hv_lock_take(&hpet->lock);
+    hpet->now = hv_clock_now(hpet->clock);
+}
+
 uint64_t hpet_counter(const struct hv_hpet *hpet)
 {
     if (!hpet_enabled(hpet)) {
         return hpet->counter;
     }
-    return hpet->counter + (hv_clock_now(hpet->clock).v - hpet->start_ns) / HV_HPET_TICK_NS;
+    return hpet->counter + (hpet->now.v - hpet->start_ns) / HV_HPET_TICK_NS;
 }
 
 static void hpet_settle_locked(struct hv_hpet *hpet) HV_REQUIRES(&hpet->lock)
@@ -38,7 +44,7 @@ static void hpet_set_counter_locked(struct hv_hpet *hpet, uint64_t config, uint6
 {
     hpet->config = config;
     hpet->counter = counter;
-    hpet->start_ns = hv_clock_now(hpet->clock).v;
+    hpet->start_ns = hpet->now.v;
     for (unsigned i = 0; i < HV_HPET_TIMERS; i++) {
         hpet_timer_rematch_locked(&hpet->timer[i]);
         hpet_timer_drive_locked(&hpet->timer[i]);
@@ -138,7 +144,7 @@ static int hpet_read(void *context, uint32_t vcpu, uint64_t offset, unsigned byt
     struct hv_hpet *hpet = context;
 
     (void)vcpu;
-    hv_lock_take(&hpet->lock);
+    hpet_take(hpet);
     if ((offset & ~UINT64_C(7)) != HPET_COUNTER) { /* the one that is read all the time */
         hpet_settle_locked(hpet);
     }
@@ -158,7 +164,7 @@ static int hpet_write(void *context, uint32_t vcpu, uint64_t offset, unsigned by
     if (bytes < 4 || offset % bytes) {
         return 0;
     }
-    hv_lock_take(&hpet->lock);
+    hpet_take(hpet);
     hpet_settle_locked(hpet);
     old = aligned == HPET_STATUS ? 0 : hpet_register(hpet, aligned);
     hpet_write_register_locked(hpet, aligned, hv_bytes_put(old, offset & 7, bytes, value));
@@ -202,7 +208,7 @@ void hv_hpet_finish(struct hv_hpet *hpet)
 
 void hv_hpet_reset(struct hv_hpet *hpet)
 {
-    hv_lock_take(&hpet->lock);
+    hpet_take(hpet);
     for (unsigned i = 0; i < HV_HPET_TIMERS; i++) {
         struct hv_hpet_timer *timer = &hpet->timer[i];
 
@@ -225,7 +231,7 @@ unsigned hv_hpet_gsi(struct hv_hpet *hpet, unsigned index)
 {
     unsigned gsi;
 
-    hv_lock_take(&hpet->lock);
+    hpet_take(hpet);
     gsi = hpet_timer_wire(&hpet->timer[index]).number;
     hv_lock_drop(&hpet->lock);
     return gsi;
@@ -233,7 +239,7 @@ unsigned hv_hpet_gsi(struct hv_hpet *hpet, unsigned index)
 
 void hv_hpet_accepted(struct hv_hpet *hpet, unsigned index, unsigned vcpu)
 {
-    hv_lock_take(&hpet->lock);
+    hpet_take(hpet);
     hv_vpt_accept(&hpet->timer[index].vpt, vcpu);
     hv_lock_drop(&hpet->lock);
 }
@@ -241,14 +247,14 @@ void hv_hpet_accepted(struct hv_hpet *hpet, unsigned index, unsigned vcpu)
 void hv_hpet_save(struct hv_hpet *hpet, struct hv_hpet_record *record_out)
 {
     memset(record_out, 0, sizeof(*record_out));
-    hv_lock_take(&hpet->lock);
+    hpet_take(hpet);
     hpet_settle_locked(hpet);
     record_out->version = HV_HPET_RECORD_VERSION;
     record_out->config = hpet->config;
     record_out->status = hpet->status;
     record_out->counter = hpet_counter(hpet);
     if (hpet_enabled(hpet)) {
-        record_out->phase_ns = (hv_clock_now(hpet->clock).v - hpet->start_ns) % HV_HPET_TICK_NS;
+        record_out->phase_ns = (hpet->now.v - hpet->start_ns) % HV_HPET_TICK_NS;
     }
     for (unsigned i = 0; i < HV_HPET_TIMERS; i++) {
         const struct hv_hpet_timer *timer = &hpet->timer[i];
@@ -257,12 +263,12 @@ void hv_hpet_save(struct hv_hpet *hpet, struct hv_hpet_record *record_out)
             .comparator = timer->comparator,
             .period = timer->period,
             .match = timer->match,
-            .remaining_ns = hv_vpt_remaining_ns(&timer->vpt),
+            .remaining_ns = hv_vpt_remaining_ns(&timer->vpt, hpet->now),
             .config = timer->config,
             .armed = timer->armed,
             .asserted = timer->asserted,
         };
-        hv_vpt_save(&timer->vpt, &record_out->timer[i].vpt);
+        hv_vpt_save(&timer->vpt, hpet->now, &record_out->timer[i].vpt);
     }
     hv_lock_drop(&hpet->lock);
 }
@@ -325,11 +331,11 @@ const char *hv_hpet_check(const struct hv_hpet_record *record)
 
 void hv_hpet_load(struct hv_hpet *hpet, const struct hv_hpet_record *record)
 {
-    hv_lock_take(&hpet->lock);
+    hpet_take(hpet);
     hpet->config = record->config;
     hpet->status = record->status;
     hpet->counter = record->counter;
-    hpet->start_ns = hv_clock_now(hpet->clock).v - record->phase_ns;
+    hpet->start_ns = hpet->now.v - record->phase_ns;
     hv_store_relaxed(&hpet->replaces, (record->config & HPET_CONFIG_LEGACY) != 0);
     for (unsigned i = 0; i < HV_HPET_TIMERS; i++) {
         const struct hv_hpet_timer_record *from = &record->timer[i];
@@ -343,7 +349,7 @@ void hv_hpet_load(struct hv_hpet *hpet, const struct hv_hpet_record *record)
         timer->asserted = from->asserted;
         hpet_timer_arm_locked(timer);
         hpet_timer_shift_locked(timer, from->remaining_ns);
-        hv_vpt_load(&timer->vpt, &from->vpt);
+        hv_vpt_load(&timer->vpt, hpet->now, &from->vpt);
     }
     hv_lock_drop(&hpet->lock);
 }

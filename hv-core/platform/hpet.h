@@ -48,6 +48,7 @@ struct hv_hpet {
     /* Atomic: written under &lock; says whether PIT and RTC are cut off from their interrupts. */
     _Atomic bool replaces;
     /* Guarded by &lock. */
+    hv_ns now; /* the moment that all is as of, since the lock was taken: hpet_take() */
     uint64_t config, status;
     uint64_t counter;  /* while stopped; else its value at @start_ns */
     uint64_t start_ns; /* modulo 2^64 */

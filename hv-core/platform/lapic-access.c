@@ -158,7 +158,7 @@ int hv_lapic_msr_read(struct hv_lapic *lapic, uint32_t index, uint64_t *value_ou
     }
     if (index == LAPIC_MSR_TSC_DEADLINE) {
         hv_lock_take(&lapic->lock);
-        lapic_timer_settle_locked(lapic);
+        (void)lapic_timer_settle_locked(lapic);
         *value_out = lapic->tsc_deadline;
         hv_lock_drop(&lapic->lock);
         return 0;

@@ -229,7 +229,7 @@ void lapic_send_icr(struct hv_lapic *lapic, uint64_t icr);
 
 void lapic_timer_expired(void *context);
 /** Deliver a tick that is overdue. */
-void lapic_timer_settle_locked(struct hv_lapic *lapic) HV_REQUIRES(&lapic->lock);
+hv_ns lapic_timer_settle_locked(struct hv_lapic *lapic) HV_REQUIRES(&lapic->lock);
 void lapic_timer_write_lvt_locked(struct hv_lapic *lapic, uint32_t value) HV_REQUIRES(&lapic->lock);
 void lapic_timer_write_initial_locked(struct hv_lapic *lapic, uint32_t value)
     HV_REQUIRES(&lapic->lock);

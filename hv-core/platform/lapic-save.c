@@ -6,9 +6,11 @@
 
 void hv_lapic_save(struct hv_lapic *lapic, struct hv_lapic_record *record_out)
 {
+    hv_ns now;
+
     memset(record_out, 0, sizeof(*record_out));
     hv_lock_take(&lapic->lock);
-    lapic_timer_settle_locked(lapic);
+    now = lapic_timer_settle_locked(lapic);
     (void)lapic_settle_eoi_locked(lapic);
     lapic_update_locked(lapic);
     record_out->version = HV_LAPIC_RECORD_VERSION;
@@ -31,10 +33,10 @@ void hv_lapic_save(struct hv_lapic *lapic, struct hv_lapic_record *record_out)
     record_out->extint_message = lapic->extint_message;
     record_out->timer_counting = lapic->timer_counting;
     if (lapic->timer_counting) {
-        record_out->timer_elapsed_ns = hv_clock_now(lapic->set->clock).v - lapic->timer_start_ns;
+        record_out->timer_elapsed_ns = now.v - lapic->timer_start_ns;
     }
     record_out->tsc_deadline = lapic->tsc_deadline;
-    hv_vpt_save(&lapic->timer, &record_out->timer);
+    hv_vpt_save(&lapic->timer, now, &record_out->timer);
     hv_lock_drop(&lapic->lock);
 }
 
@@ -144,6 +146,7 @@ void hv_lapic_load(struct hv_lapic *lapic, const struct hv_lapic_record *record)
 {
     const struct hv_lapic_hooks *hooks = &lapic->set->hooks;
     hv_ns moment = HV_NS_NEVER;
+    hv_ns now;
 
     if (record->tsc_deadline) {
         moment = hooks->tsc_moment(hooks->context, lapic->index, record->tsc_deadline);
@@ -168,10 +171,11 @@ void hv_lapic_load(struct hv_lapic *lapic, const struct hv_lapic_record *record)
     lapic->lint0_high = record->lint0_high;
     lapic->extint_message = record->extint_message;
     lapic->timer_counting = record->timer_counting;
-    lapic->timer_start_ns = hv_clock_now(lapic->set->clock).v - record->timer_elapsed_ns;
+    now = hv_clock_now(lapic->set->clock);
+    lapic->timer_start_ns = now.v - record->timer_elapsed_ns;
     lapic->tsc_deadline = 0;
     lapic_timer_arm_locked(lapic);
-    hv_vpt_load(&lapic->timer, &record->timer);
+    hv_vpt_load(&lapic->timer, now, &record->timer);
     lapic_timer_write_deadline_locked(lapic, record->tsc_deadline, moment);
     lapic_drop(lapic);
 }

@@ -9,6 +9,8 @@
  */
 #include "platform/lapic-private.h"
 
+#include "sync/race.h"
+
 static hv_ns lapic_now(const struct hv_lapic *lapic)
 {
     return hv_clock_now(lapic->set->clock);
@@ -36,11 +38,15 @@ static void lapic_timer_tick_locked(struct hv_lapic *lapic) HV_REQUIRES(&lapic->
     }
 }
 
-void lapic_timer_settle_locked(struct hv_lapic *lapic)
+hv_ns lapic_timer_settle_locked(struct hv_lapic *lapic)
 {
-    if (hv_vpt_expire(&lapic->timer)) {
+    hv_ns now = lapic_now(lapic);
+
+    if (hv_vpt_expire(&lapic->timer, now)) {
         lapic_timer_tick_locked(lapic);
     }
+    HV_RACE("lapic.settled");
+    return now;
 }
 
 void lapic_timer_expired(void *context)
@@ -48,7 +54,7 @@ void lapic_timer_expired(void *context)
     struct hv_lapic *lapic = context;
 
     hv_lock_take(&lapic->lock);
-    lapic_timer_settle_locked(lapic);
+    (void)lapic_timer_settle_locked(lapic);
     lapic_drop(lapic);
 }
 
@@ -95,7 +101,7 @@ void lapic_timer_write_lvt_locked(struct hv_lapic *lapic, uint32_t value)
 {
     enum lapic_timer_mode before, after;
 
-    lapic_timer_settle_locked(lapic);
+    (void)lapic_timer_settle_locked(lapic);
     before = lapic_timer_mode(lapic);
     if (lapic->timer_counting) {
         lapic->timer_start_ns = lapic_now(lapic).v - lapic_timer_elapsed_locked(lapic);
@@ -118,7 +124,7 @@ void lapic_timer_write_initial_locked(struct hv_lapic *lapic, uint32_t value)
     if (lapic_timer_mode(lapic) >= LAPIC_TIMER_TSC_DEADLINE) {
         return; /* 11.5.4.1: ignored */
     }
-    lapic_timer_settle_locked(lapic);
+    (void)lapic_timer_settle_locked(lapic);
     lapic->initial_count = value;
     lapic->timer_counting = value != 0;
     lapic->timer_start_ns = lapic_now(lapic).v;
@@ -130,7 +136,7 @@ void lapic_timer_write_divide_locked(struct hv_lapic *lapic, uint32_t value)
 {
     uint64_t ticks;
 
-    lapic_timer_settle_locked(lapic);
+    (void)lapic_timer_settle_locked(lapic);
     value &= LAPIC_DIVIDE_MASK;
     if (value == lapic->divide) {
         return; /* or it would lose the part of a tick that it is in */
@@ -148,7 +154,7 @@ void lapic_timer_write_deadline_locked(struct hv_lapic *lapic, uint64_t tsc, hv_
     if (lapic_timer_mode(lapic) != LAPIC_TIMER_TSC_DEADLINE) {
         return; /* 11.5.4.1: ignored */
     }
-    lapic_timer_settle_locked(lapic);
+    (void)lapic_timer_settle_locked(lapic);
     lapic->tsc_deadline = tsc;
     if (tsc == 0) {
         hv_vpt_stop(&lapic->timer);
@@ -156,5 +162,5 @@ void lapic_timer_write_deadline_locked(struct hv_lapic *lapic, uint64_t tsc, hv_
     }
     hv_vpt_start(&lapic->timer, moment, 0);
     /* A past deadline fires within the instruction that wrote it. */
-    lapic_timer_settle_locked(lapic);
+    (void)lapic_timer_settle_locked(lapic);
 }

@@ -58,7 +58,7 @@ static void pit_settle_locked(struct hv_pit *pit, uint64_t now_ns) HV_REQUIRES(&
     struct hv_pit_counter *counter = &pit->counter[0];
     uint32_t count = counter->count;
 
-    if (hv_vpt_expire_at(&pit->timer, (hv_ns){now_ns})) {
+    if (hv_vpt_expire(&pit->timer, (hv_ns){now_ns})) {
         hv_vpt_issue(&pit->timer);
         if (counter->mode == HV_PIT_MODE_TERMINAL_COUNT) {
             pit->irq_done = true;
@@ -288,7 +288,7 @@ void hv_pit_save(struct hv_pit *pit, struct hv_pit_record *record_out)
             .counting = counter->counting,
         };
     }
-    hv_vpt_save(&pit->timer, &record_out->timer);
+    hv_vpt_save(&pit->timer, (hv_ns){now_ns}, &record_out->timer);
     hv_lock_drop(&pit->lock);
 }
 
@@ -386,6 +386,6 @@ void hv_pit_load(struct hv_pit *pit, const struct hv_pit_record *record)
         };
     }
     pit_arm_locked(pit);
-    hv_vpt_load(&pit->timer, &record->timer);
+    hv_vpt_load(&pit->timer, (hv_ns){now_ns}, &record->timer);
     hv_lock_drop(&pit->lock);
 }

@@ -77,9 +77,9 @@ static void rtc_follow_locked(struct hv_rtc *rtc, uint64_t now_ns) HV_REQUIRES(&
 static void rtc_settle_locked(struct hv_rtc *rtc, uint64_t now_ns) HV_REQUIRES(&rtc->lock)
 {
     bool before = rtc_interrupts(rtc);
-    bool tick = hv_vpt_expire_at(&rtc->periodic, (hv_ns){now_ns});
+    bool tick = hv_vpt_expire(&rtc->periodic, (hv_ns){now_ns});
 
-    if (hv_vpt_expire_at(&rtc->update, (hv_ns){now_ns})) {
+    if (hv_vpt_expire(&rtc->update, (hv_ns){now_ns})) {
         hv_vpt_skip(&rtc->update); /* nobody waits for the timer itself */
     }
     rtc_follow_locked(rtc, now_ns);
@@ -298,7 +298,7 @@ void hv_rtc_save(struct hv_rtc *rtc, struct hv_rtc_record *record_out)
         record_out->periodic_seen = rtc->periodic_seen;
     }
     memcpy(record_out->memory, rtc->memory, sizeof(rtc->memory));
-    hv_vpt_save(&rtc->periodic, &record_out->periodic);
+    hv_vpt_save(&rtc->periodic, (hv_ns){now_ns}, &record_out->periodic);
     hv_lock_drop(&rtc->lock);
 }
 
@@ -349,6 +349,6 @@ void hv_rtc_load(struct hv_rtc *rtc, const struct hv_rtc_record *record)
     rtc->divider_ns = now_ns - record->divider_elapsed_ns;
     rtc->periodic_seen = record->periodic_seen;
     rtc_arm_locked(rtc);
-    hv_vpt_load(&rtc->periodic, &record->periodic);
+    hv_vpt_load(&rtc->periodic, (hv_ns){now_ns}, &record->periodic);
     hv_lock_drop(&rtc->lock);
 }

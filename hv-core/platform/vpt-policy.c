@@ -248,12 +248,7 @@ static bool expire_periodic(struct hv_vpt *vpt, hv_ns now)
     return issues;
 }
 
-bool hv_vpt_expire(struct hv_vpt *vpt)
-{
-    return hv_load_relaxed(&vpt->running) && hv_vpt_expire_at(vpt, hv_clock_now(vpt->clock));
-}
-
-bool hv_vpt_expire_at(struct hv_vpt *vpt, hv_ns now)
+bool hv_vpt_expire(struct hv_vpt *vpt, hv_ns now)
 {
     hv_ns due = {hv_load_relaxed(&vpt->due_ns)};
 
@@ -353,10 +348,8 @@ void hv_vpt_accept(struct hv_vpt *vpt, unsigned index)
 
 /* ---- records ---- */
 
-void hv_vpt_save(const struct hv_vpt *vpt, struct hv_vpt_record *record_out)
+void hv_vpt_save(const struct hv_vpt *vpt, hv_ns now, struct hv_vpt_record *record_out)
 {
-    hv_ns now = hv_clock_now(vpt->clock);
-
     *record_out = (struct hv_vpt_record){
         .pending = pending(vpt),
         .next_issue_ns = vpt->next_issue_ns ? (int64_t)(vpt->next_issue_ns - now.v) : 0,
@@ -413,10 +406,8 @@ const char *hv_vpt_record_check(enum hv_vpt_source source, const struct hv_vpt_r
     return NULL;
 }
 
-void hv_vpt_load(struct hv_vpt *vpt, const struct hv_vpt_record *record)
+void hv_vpt_load(struct hv_vpt *vpt, hv_ns now, const struct hv_vpt_record *record)
 {
-    hv_ns now = hv_clock_now(vpt->clock);
-
     /* What is left of its former life, and what comes with the record. */
     give_up(vpt, pending(vpt), &vpt->counters.discarded);
     hv_count(&vpt->counters.fired, record->pending);

@@ -354,9 +354,8 @@ void hv_vpt_reset(struct hv_vpt *vpt)
     vpt_forget(vpt);
 }
 
-uint64_t hv_vpt_remaining_ns(const struct hv_vpt *vpt)
+uint64_t hv_vpt_remaining_ns(const struct hv_vpt *vpt, hv_ns now)
 {
-    hv_ns now = hv_clock_now(vpt->clock);
     uint64_t due_ns = hv_load_relaxed(&vpt->due_ns);
 
     if (!hv_load_relaxed(&vpt->running)) {

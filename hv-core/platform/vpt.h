@@ -193,13 +193,12 @@ void hv_vpt_hold(struct hv_vpt *vpt);
 void hv_vpt_reset(struct hv_vpt *vpt);
 
 /**
- * The first thing in `expired`, with the device's lock held: is a tick to be issued? What fell due is
+ * The first thing in `expired`, with the device's lock held: is a tick to be issued at @now, the
+ * moment that all that the device does is as of? What fell due is
  * accounted for, and the next one of a periodic timer armed. False for a callback of a previous life.
  * After true the device says what became of the tick: hv_vpt_issue(), _merge() or _skip().
  */
-HV_MUST_CHECK bool hv_vpt_expire(struct hv_vpt *vpt);
-/** The same at a time that the device has looked at already, so that both go by one. */
-HV_MUST_CHECK bool hv_vpt_expire_at(struct hv_vpt *vpt, hv_ns now);
+HV_MUST_CHECK bool hv_vpt_expire(struct hv_vpt *vpt, hv_ns now);
 
 /** The tick's interrupt has been raised. Device lock held. */
 void hv_vpt_issue(struct hv_vpt *vpt);
@@ -217,8 +216,9 @@ void hv_vpt_accept(struct hv_vpt *vpt, unsigned index);
 /** What kept ticks from being raised is over: its wire has fallen. Device lock held. */
 void hv_vpt_ready(struct hv_vpt *vpt);
 
-/** Time to the next point of the grid, or expiry, in ns (UINT64_MAX when stopped). Device lock held. */
-uint64_t hv_vpt_remaining_ns(const struct hv_vpt *vpt);
+/** Time from @now to the next point of the grid, or expiry, in ns (UINT64_MAX when stopped). Device lock
+ * held. */
+uint64_t hv_vpt_remaining_ns(const struct hv_vpt *vpt, hv_ns now);
 
 /**
  * Let no callback run until hv_vpt_resume(); waits for a running one. The timer goes on by its
@@ -241,8 +241,8 @@ struct hv_vpt_record {
     uint8_t awaits, discarded_last, reserved[6];
 };
 
-/** Device lock held. */
-void hv_vpt_save(const struct hv_vpt *vpt, struct hv_vpt_record *record_out);
+/** As of @now, like the rest of the device's record. Device lock held. */
+void hv_vpt_save(const struct hv_vpt *vpt, hv_ns now, struct hv_vpt_record *record_out);
 /**
  * NULL, or the name of the field that no timer of the source can have so. @ticks: the device's own
  * record says that it runs, and is periodic.
@@ -250,7 +250,7 @@ void hv_vpt_save(const struct hv_vpt *vpt, struct hv_vpt_record *record_out);
 const char *hv_vpt_record_check(enum hv_vpt_source source, const struct hv_vpt_record *record,
                                 bool ticks);
 /** A record that is right, after the device has started or stopped the timer. Device lock held. */
-void hv_vpt_load(struct hv_vpt *vpt, const struct hv_vpt_record *record);
+void hv_vpt_load(struct hv_vpt *vpt, hv_ns now, const struct hv_vpt_record *record);
 
 /** Abort unless the law above holds. Device lock held, no tick between expire and issue. */
 void hv_vpt_check(const struct hv_vpt *vpt);

@@ -64,7 +64,7 @@ static void expired(void *context)
     struct rig *rig = context;
 
     hv_lock_take(&rig->device);
-    if (hv_vpt_expire(&rig->vpt)) {
+    if (hv_vpt_expire(&rig->vpt, hv_clock_now(&rig->clock))) {
         rig->doubled += !hv_ns_before(rig->last_due, rig->vpt.tick_due);
         rig->last_due = rig->vpt.tick_due;
         hv_vpt_issue(&rig->vpt);

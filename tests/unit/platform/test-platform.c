@@ -125,7 +125,8 @@ static void test_acceptance(void)
         rig_advance(rig,
                     hv_vpt_remaining_ns(rows[i].timer == 0   ? &rig->platform.pit.timer
                                         : rows[i].timer == 1 ? &rig->platform.rtc.periodic
-                                                             : &rig->platform.hpet.timer[2].vpt));
+                                                             : &rig->platform.hpet.timer[2].vpt,
+                                        hv_clock_now(&rig->clock)));
         for (unsigned tick = 1; tick <= 3; tick++) {
             rig_advance(rig, period_ns / 10 * tick);
             TAP_EQ(rig_take(rig, 0), rows[i].pin ? 0x55 : rows[i].timer ? 0x38 : 0x30);

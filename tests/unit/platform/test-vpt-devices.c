@@ -3,7 +3,9 @@
  * What all devices owe their timers, device by device: PIT, RTC, HPET and local APIC, each ticking
  * once a millisecond or so with a backlog that is kept.
  */
+#include "lib/threads.h"
 #include "platform/rtc-calendar.h"
+#include "sync/race.h"
 #include "unit/platform/rig-irq.h"
 
 #define MS              HV_NS_PER_MS
@@ -291,11 +293,83 @@ static void test_ways(void)
     TAP_EQ(accepted(rig), 1);
 }
 
+/* ---- saved as of one moment ---- */
+
+/* A one-shot of the local APIC and of the HPET, in a millisecond; the PM timer's half, later. */
+static void arm_one_shots(struct rig *rig)
+{
+    rig_apic_enable(rig, 0);
+    rig_ioapic_write(rig, 20, 0x60);
+    rig_apic_write(rig, 0, 0x3e0, 0xb);
+    rig_apic_write(rig, 0, 0x320, 0xee);
+    rig_apic_write(rig, 0, 0x380, 25000);
+    rig_mmio_write(rig, HPET_CONFIG, 4, 1);
+    rig_mmio_write(rig, HPET_TIMER, 4, 20 << 9 | 0x04);
+    rig_mmio_write(rig, HPET_COMPARATOR, 8, 100000);
+    rig_access_write(rig, HV_BUS_PORT, 0, HV_ACPI_EVENT_PORT + 2, 2, 1);
+}
+
+static struct hv_platform_record saved;
+
+static void save_body(unsigned index, void *context)
+{
+    (void)index;
+    hv_race_name_thread(1);
+    hv_platform_save(&((struct rig *)context)->platform, &saved);
+}
+
+/* Time goes on while @point is passed: the record is as of before, and no tick comes twice or never. */
+static void saved_while_it_falls_due(const char *point)
+{
+    struct rig *rig = rig_new();
+    struct threads saving;
+    const char *field;
+
+    arm_one_shots(rig);
+    hv_race_begin();
+    hv_race_stop(1, point, 0);
+    threads_start(&saving, 1, save_body, rig);
+    TAP_OK(hv_race_await(1, point));
+    hv_clock_advance(&rig->clock, 2000 * HV_NS_PER_S);
+    hv_race_end();
+    threads_join(&saving);
+
+    rig = rig_new();
+    if (hv_platform_load(&rig->platform, &saved, &field) < 0) {
+        tap_fail(__FILE__, __LINE__, "%s: own record refused for %s", point, field);
+        return;
+    }
+    for (unsigned i = 0; i < 2; i++) {
+        rig_advance(rig, 5 * MS);
+        while (rig_take(rig, 0) >= 0) {
+            rig_eoi(rig, 0);
+        }
+    }
+    TAP_EQ(hv_load_relaxed(&rig->platform.hpet.timer[0].vpt.counters.accepted) +
+               saved.hpet.timer[0].vpt.awaits,
+           1);
+    TAP_EQ(hv_load_relaxed(&rig->platform.lapics.lapic[0].timer.counters.accepted), 1);
+}
+
+static void test_saved_at_once(void)
+{
+    static const char *const points[] = {"hpet.expired", "acpi.settled", "lapic.settled"};
+
+    if (!HV_CONFIG_RACE_POINTS) {
+        tap_skip("this build has no race points");
+        return;
+    }
+    for (size_t i = 0; i < HV_ARRAY_LEN(points); i++) {
+        saved_while_it_falls_due(points[i]);
+    }
+}
+
 int main(int argc, char **argv)
 {
     static const struct tap_case cases[] = {
         {"vpt.rewritten-registers", test_rewritten},
         {"vpt.ways", test_ways},
+        {"vpt.saved-as-of-one-moment", test_saved_at_once},
     };
 
     return tap_run(argc, argv, cases, HV_ARRAY_LEN(cases));

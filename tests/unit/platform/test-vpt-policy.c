@@ -35,7 +35,7 @@ static void expired(void *context)
 {
     struct guest *guest = context;
 
-    if (hv_vpt_expire(&guest->vpt)) {
+    if (hv_vpt_expire(&guest->vpt, hv_clock_now(&guest->clock))) {
         hv_vpt_issue(&guest->vpt);
         guest->raised = true;
     }
@@ -296,7 +296,7 @@ static void test_record(void)
             sleep_for(&one, tap_rng() % (20 * PERIOD));
             run_for(&one, tap_rng() % (3 * PERIOD));
         }
-        hv_vpt_save(&one.vpt, &record);
+        hv_vpt_save(&one.vpt, (hv_ns){now_of(&one)}, &record);
         if (hv_vpt_record_check(HV_VPT_RTC, &record, true)) {
             tap_fail(__FILE__, __LINE__, "own record refused: %s",
                      hv_vpt_record_check(HV_VPT_RTC, &record, true));
@@ -304,7 +304,7 @@ static void test_record(void)
         open_guest(&two, policies[0]);
         hv_clock_advance(&two.clock, now_of(&one) - now_of(&two));
         hv_vpt_start_grid(&two.vpt, BEGIN, PERIOD, (uint32_t)HV_NS_PER_S);
-        hv_vpt_load(&two.vpt, &record);
+        hv_vpt_load(&two.vpt, (hv_ns){now_of(&two)}, &record);
         before = one.taken;
         run_for(&one, 15 * PERIOD);
         run_for(&two, 15 * PERIOD);
