@@ -12,6 +12,14 @@
 #include <string.h>
 #include <unistd.h>
 
+/*
+ * A daemon that has been silent for so long has gone. The pings are needed for another reason, too:
+ * libvirt 9.0's client may forget to send a thread's call while another thread waits for an answer,
+ * and whatever else is sent reminds it.
+ */
+#define KEEPALIVE_S     1
+#define KEEPALIVE_COUNT 20
+
 /* What is to be done next is known by the kind of error; the cause is in the library's own words. */
 static const struct {
     int code; /* virErrorNumber */
@@ -113,6 +121,10 @@ virConnectPtr lodge_connection_open(const char *uri, LodgeConnectionUse use, GEr
         gvir_event_register();
     }
     connection = virConnectOpen(name);
+    if (connection && use == LODGE_CONNECTION_EVENTS) {
+        /* Drivers in this process have no such thing, and old daemons may not. */
+        (void)virConnectSetKeepAlive(connection, KEEPALIVE_S, KEEPALIVE_COUNT);
+    }
     if (!connection) {
         g_autofree char *said = last_message();
 

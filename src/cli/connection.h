@@ -16,8 +16,10 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(virConnect, virConnectClose)
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(virDomain, virDomainFree)
 
 typedef enum {
-    LODGE_CONNECTION_CALLS,  /* asks and gets answers */
-    LODGE_CONNECTION_EVENTS, /* hears of events and streams too, in the default main context */
+    LODGE_CONNECTION_CALLS, /* asks and gets answers */
+    /* Hears of events, streams and a daemon that is silent, too, in the default main context; for
+     * calls of several threads. */
+    LODGE_CONNECTION_EVENTS,
 } LodgeConnectionUse;
 
 /**

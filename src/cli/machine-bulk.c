@@ -56,7 +56,7 @@ int lodge_machine_bulk_run(const LodgeMachineBulk *verb, int argc, char **argv)
     if (lodge_verb_options_parse(&options, &verb->help,
                                  LODGE_VERB_OPTION_CONNECT | LODGE_VERB_OPTION_BULK, verb->own,
                                  argc, argv, &error)) {
-        connection = lodge_connection_open(options.connect, verb->use, &error);
+        connection = lodge_connection_open(options.connect, LODGE_CONNECTION_EVENTS, &error);
     }
     if (connection) {
         machines = lodge_machines_list(connection, &error);

@@ -10,7 +10,6 @@ typedef struct {
     LodgeVerbHelp help;
     LodgeBulkVerb bulk; /* act() is given LodgeMachines; label() is not used */
     const GOptionEntry *own;
-    LodgeConnectionUse use;
     /**
      * Before anything is done: check the verb's own options, ask the person. May be NULL.
      *

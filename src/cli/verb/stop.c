@@ -124,7 +124,6 @@ int lodge_verb_stop(int argc, char **argv)
                  .begin = begin,
                  .end = end},
         .own = own,
-        .use = LODGE_CONNECTION_EVENTS,
         .prepare = prepare,
         .user_data = &stop,
     };
