@@ -75,20 +75,23 @@ static struct hv_cpuid_leaf leaf_features(const struct hv_cpu *cpu)
         {HV_FEATURE_AVX, 28},    {HV_FEATURE_F16C, 29},     {HV_FEATURE_RDRAND, 30},
     };
     static const uint8_t edx_bits[] = {
-        0 /* FPU */,   2 /* DE */,    3 /* PSE */,   4 /* TSC */,     5 /* MSR */,    6 /* PAE */,
-        7 /* MCE */,   8 /* CX8 */,   9 /* APIC */,  11 /* SEP */,    12 /* MTRR */,  13 /* PGE */,
-        14 /* MCA */,  15 /* CMOV */, 16 /* PAT */,  17 /* PSE-36 */, 19 /* CLFSH */, 23 /* MMX */,
-        24 /* FXSR */, 25 /* SSE */,  26 /* SSE2 */, 27 /* SS */,
+        0 /* FPU */,   2 /* DE */,    3 /* PSE */,     5 /* MSR */,    6 /* PAE */,  7 /* MCE */,
+        8 /* CX8 */,   9 /* APIC */,  11 /* SEP */,    12 /* MTRR */,  13 /* PGE */, 14 /* MCA */,
+        15 /* CMOV */, 16 /* PAT */,  17 /* PSE-36 */, 19 /* CLFSH */, 23 /* MMX */, 24 /* FXSR */,
+        25 /* SSE */,  26 /* SSE2 */, 27 /* SS */,
     };
-    const uint32_t x2apic = 1u << 21, tsc_deadline = 1u << 24, osxsave = 1u << 27,
+    const uint32_t tsc = 1u << 4, x2apic = 1u << 21, tsc_deadline = 1u << 24, osxsave = 1u << 27,
                    hypervisor = 1u << 31, htt = 1u << 28;
     const struct hv_cpu_policy *policy = cpu->policy;
     struct hv_cpuid_leaf leaf = {.eax = policy->signature};
 
     /* APIC id, ids in the package, CLFLUSH line of 8 quadwords. */
     leaf.ebx = (cpu->apic_id & 0xff) << 24 | (UINT32_C(1) << core_bits(policy)) << 16 | 8 << 8;
-    leaf.ecx =
-        bits_of(policy, ecx_bits, HV_ARRAY_LEN(ecx_bits)) | x2apic | tsc_deadline | hypervisor;
+    leaf.ecx = bits_of(policy, ecx_bits, HV_ARRAY_LEN(ecx_bits)) | x2apic | hypervisor;
+    if (!policy->tsc_hidden) {
+        leaf.ecx |= tsc_deadline;
+        leaf.edx |= tsc;
+    }
     if (cpu->cr4 & HV_CR4_OSXSAVE) {
         leaf.ecx |= osxsave;
     }
@@ -161,8 +164,8 @@ static struct hv_cpuid_leaf leaf_structured(const struct hv_cpu_policy *policy, 
     }
     return (struct hv_cpuid_leaf){
         .eax = 2,
-        .ebx = bits_of(policy, ebx_bits, HV_ARRAY_LEN(ebx_bits)) | tsc_adjust | fdp_of_exceptions |
-               no_fpu_selectors,
+        .ebx = bits_of(policy, ebx_bits, HV_ARRAY_LEN(ebx_bits)) | fdp_of_exceptions |
+               no_fpu_selectors | (policy->tsc_hidden ? 0 : tsc_adjust),
         .ecx = bits_of(policy, ecx_bits, HV_ARRAY_LEN(ecx_bits)),
         .edx = spec_ctrl | stibp | arch_caps |
                ((policy->features & HV_BIT(HV_FEATURE_FSRM)) ? fsrm : 0),
@@ -283,7 +286,7 @@ static struct hv_cpuid_leaf leaf_extended_features(const struct hv_cpu *cpu)
         .edx = nx | gib_pages | long_mode,
     };
 
-    if (hv_cpu_has(cpu, HV_FEATURE_RDTSCP)) {
+    if (hv_cpu_has(cpu, HV_FEATURE_RDTSCP) && !cpu->policy->tsc_hidden) {
         leaf.edx |= rdtscp;
     }
     /* Intel shows SYSCALL where it works: in 64-bit mode only. */
@@ -326,7 +329,7 @@ static struct hv_cpuid_leaf leaf_lodge(const struct hv_cpu_policy *policy, uint3
                                       text_word(signature, 1), text_word(signature, 2)};
     }
     if (number == timing) {
-        return (struct hv_cpuid_leaf){.eax = (uint32_t)policy->tsc_khz,
+        return (struct hv_cpuid_leaf){.eax = policy->tsc_hidden ? 0 : (uint32_t)policy->tsc_khz,
                                       .ebx = HV_APIC_TIMER_HZ / 1000};
     }
     return (struct hv_cpuid_leaf){0};
@@ -367,7 +370,7 @@ struct hv_cpuid_leaf hv_cpuid(const struct hv_cpu *cpu, uint32_t leaf, uint32_t 
     case 0xd:
         return leaf_xstate(cpu, subleaf);
     case 0x15:
-        return leaf_tsc(policy);
+        return policy->tsc_hidden ? (struct hv_cpuid_leaf){0} : leaf_tsc(policy);
     case 0x16:
         return leaf_frequency(policy);
     case 0x80000000:
@@ -381,7 +384,7 @@ struct hv_cpuid_leaf hv_cpuid(const struct hv_cpu *cpu, uint32_t leaf, uint32_t 
     case 0x80000006:
         return (struct hv_cpuid_leaf){.ecx = l2};
     case 0x80000007:
-        return (struct hv_cpuid_leaf){.edx = invariant_tsc};
+        return (struct hv_cpuid_leaf){.edx = policy->tsc_hidden ? 0 : invariant_tsc};
     case 0x80000008:
         return (struct hv_cpuid_leaf){.eax = HV_GUEST_PHYS_BITS | 48 << 8};
     default:

@@ -97,6 +97,7 @@ struct hv_cpu_policy {
     uint64_t features; /* bit per enum hv_feature */
     uint32_t vcpus;
     uint64_t tsc_khz;
+    bool tsc_hidden;    /* no CPUID leaf tells of a TSC; RDTSC works, since programs do not ask */
     uint64_t xcr0_mask; /* bits XSETBV accepts */
     uint64_t arch_capabilities;
     uint32_t signature;   /* CPUID 1 EAX */

@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "domain/domain.h"
+#include "domain/host-watch.h"
 #include "domain/stat-export.h"
 #include "mem/upkeep.h"
 
@@ -83,6 +84,9 @@ static int make_parts(struct hv_core *core, const struct hv_core_config *config)
         rc = hv_reaper_create(config->reapers ? config->reapers : reapers, &core->clock,
                               &core->reaper);
     }
+    if (rc == 0) {
+        rc = hv_host_watch_create(core, &core->host_watch);
+    }
     if (rc == 0 && config->stat_period_ns) {
         rc = hv_stat_export_create(core, config->stat_period_ns, &core->stat_export);
     }
@@ -122,8 +126,9 @@ void hv_core_destroy(struct hv_core *core)
     if (!core) {
         return;
     }
-    /* First: it holds a domain now and then. */
+    /* First: they hold a domain now and then. */
     hv_stat_export_destroy(core->stat_export);
+    hv_host_watch_destroy(core->host_watch);
     hv_reaper_destroy(core->reaper);
     hv_sched_destroy(core->sched);
     hv_upkeep_destroy(core->upkeep);

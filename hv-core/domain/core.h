@@ -12,6 +12,7 @@
 
 #include <hv/domain.h>
 
+struct hv_host_watch;
 struct hv_stat_export;
 struct hv_upkeep;
 
@@ -24,6 +25,7 @@ struct hv_core {
     struct hv_sched *sched;
     struct hv_reaper *reaper;
     struct hv_directory directory;
+    struct hv_host_watch *host_watch;
     struct hv_stat_export *stat_export; /* NULL: none was asked for */
 
     struct hv_eventcount changes; /* signalled after each change of a domain's state */

@@ -52,7 +52,7 @@ static int make_ram(struct hv_domain *domain, const struct hv_domain_config *con
     struct hv_platform_layout *layout = &domain->layout;
     int rc;
 
-    hv_platform_fill_layout(layout, config->vcpus);
+    hv_platform_fill_layout(layout, config->vcpus, config->timers_absent);
     layout->low_ram_bytes = config->memory_bytes < LOW_RAM_MAX ? config->memory_bytes : LOW_RAM_MAX;
     layout->high_ram_bytes = config->memory_bytes - layout->low_ram_bytes;
     rc = add_ram(domain, 0, VGA_HOLE);
@@ -82,12 +82,21 @@ static void forget_vcpus(struct hv_domain *domain)
     domain->vcpus = 0;
 }
 
+/* kvmclock is a formula for the TSC: without that there is none. */
+static unsigned pv_hidden(const struct hv_domain_config *config)
+{
+    return config->timers_absent & (HV_TIMER_KVMCLOCK | HV_TIMER_TSC)
+               ? config->pv_hidden | HV_PV_PART_CLOCK
+               : config->pv_hidden;
+}
+
 static int make_vcpus(struct hv_domain *domain, const struct hv_domain_config *config)
 {
     int rc = 0;
 
     hv_cpu_policy_init(&domain->policy, config->vcpus, TSC_KHZ, false);
-    hv_cpu_policy_show_pv(&domain->policy, config->pv_hidden);
+    domain->policy.tsc_hidden = config->timers_absent & HV_TIMER_TSC;
+    hv_cpu_policy_show_pv(&domain->policy, pv_hidden(config));
     domain->vcpu = hv_alloc_aligned(HV_CACHE_LINE, config->vcpus * sizeof(*domain->vcpu));
     if (!domain->vcpu) {
         return -ENOMEM;
@@ -137,6 +146,9 @@ static int make_platform(struct hv_domain *domain, const struct hv_domain_config
     struct hv_platform_config platform = {
         .bus = &domain->bus,
         .clock = &domain->core->clock,
+        .clock_policy = config->clock_policy,
+        .rtc_track = config->rtc_track,
+        .timers_absent = config->timers_absent,
         .queues = queues,
         .vcpus = config->vcpus,
         .memory_bytes = config->memory_bytes,
@@ -179,6 +191,20 @@ static void explain(char *why, size_t why_size, const char *text)
     }
 }
 
+static const char *check_time(const struct hv_domain_config *config)
+{
+    if (config->timers_absent & HV_TIMER_LAPIC) {
+        return "a machine has local APIC timers: its virtual CPUs need them";
+    }
+    if (config->timers_absent & ~(unsigned)HV_TIMER_ALL) {
+        return "no such timer can be absent";
+    }
+    if ((unsigned)config->clock_policy > HV_CLOCK_FREEZE) {
+        return "the policies of a machine's clock are advance and freeze";
+    }
+    return (unsigned)config->rtc_track > HV_RTC_TRACK_GUEST ? "an RTC tracks wall or guest" : NULL;
+}
+
 static int check_config(const struct hv_core *core, const struct hv_domain_config *config,
                         char *why, size_t why_size)
 {
@@ -205,6 +231,10 @@ static int check_config(const struct hv_core *core, const struct hv_domain_confi
     }
     if (config->memory_bytes < HV_EXTENT_SIZE || config->memory_bytes % HV_MIB) {
         explain(why, why_size, "memory is a multiple of 1 MiB, at least 2 MiB");
+        return -EINVAL;
+    }
+    if (check_time(config)) {
+        explain(why, why_size, check_time(config));
         return -EINVAL;
     }
     rc = hv_sched_check(core->sched, &config->sched, why, why_size);

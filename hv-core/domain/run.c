@@ -229,6 +229,7 @@ static bool run_once(struct hv_vcpu *vcpu, struct hv_worker *worker, hv_ns slice
         return false;
     }
     budget = apply_startup(vcpu) ? 1 : 0;
+    hv_platform_settle_clock(&domain->platform);
     hv_worker_run_timers(worker);
     hv_platform_update_timers(&domain->platform, vcpu->index);
     if (idle(vcpu)) {

@@ -234,6 +234,23 @@ static void add_timers(struct hv_stat_list *list, const struct hv_domain *domain
     }
 }
 
+static void add_clock(struct hv_stat_list *list, const struct hv_domain *domain)
+{
+    const struct hv_guest_clock *clock = &domain->platform.clock;
+    const struct hv_guest_clock_counters *counters = &clock->counters;
+    bool freezes = clock->policy == HV_CLOCK_FREEZE;
+
+    hv_stat_add_text(list, freezes ? "freeze" : "advance", "clock.policy");
+    hv_stat_add(list, hv_load_relaxed(&clock->last_ns), "clock.time");
+    hv_stat_add(list, hv_load_relaxed(&counters->stops), "clock.stops");
+    hv_stat_add(list, hv_load_relaxed(&counters->stopped_ns), "clock.stopped");
+    hv_stat_add(list, hv_load_relaxed(&counters->suspends), "clock.suspends");
+    hv_stat_add(list, hv_load_relaxed(&counters->suspended_ns), "clock.suspended");
+    hv_stat_add(list, hv_load_relaxed(&counters->withheld_ns), "clock.withheld");
+    hv_stat_add(list, hv_load_relaxed(&counters->clamps), "clock.clamps");
+    hv_stat_add(list, hv_load_relaxed(&counters->clamp_max_ns), "clock.clamp_max");
+}
+
 static void add_stamps(struct hv_stat_list *list, const struct hv_domain *domain)
 {
     const struct hv_testdev *testdev = &domain->platform.testdev;
@@ -288,6 +305,7 @@ size_t hv_domain_get_stats(struct hv_domain *domain, struct hv_stat *stats, size
         add_pv(&list, domain);
         add_engine(&list, domain);
         add_memory(&list, domain);
+        add_clock(&list, domain);
         add_timers(&list, domain);
         add_stamps(&list, domain);
         add_locks(&list, domain);

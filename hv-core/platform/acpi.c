@@ -269,8 +269,7 @@ int hv_acpi_init(struct hv_acpi *acpi, struct hv_bus *bus, const struct hv_clock
     acpi->hooks = *hooks;
     acpi->log_limit = log_limit;
     acpi->timer_start_ns = hv_clock_now(clock).v;
-    hv_vpt_init_plain(&acpi->timer, hv_vpt_set_queue(timers, 0), HV_VPT_PM, acpi_expired, acpi,
-                      HV_RANK_DEVICE);
+    hv_vpt_init_plain(&acpi->timer, timers, HV_VPT_PM, acpi_expired, acpi, HV_RANK_DEVICE);
     return hv_bus_add_all(bus, HV_BUS_PORT, ranges, HV_ARRAY_LEN(ranges));
 }
 

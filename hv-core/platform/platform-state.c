@@ -10,8 +10,32 @@
 /* Timers in the order of their numbers: the devices', then each vCPU's. */
 #define PLATFORM_DEVICE_TIMERS (3u + HV_HPET_TIMERS)
 
+/* What a device timer is part of, as far as a machine may lack it. */
+static unsigned platform_part(unsigned index)
+{
+    switch (index) {
+    case 0:
+        return HV_TIMER_PIT;
+    case 1:
+        return HV_TIMER_RTC;
+    case 2:
+        return 0; /* the ACPI PM timer */
+    default:
+        return index < PLATFORM_DEVICE_TIMERS ? HV_TIMER_HPET : 0;
+    }
+}
+
+static bool platform_lacks(const struct hv_platform *platform, unsigned index)
+{
+    return platform->timers_absent & platform_part(index);
+}
+
 static const struct hv_vpt *platform_timer(const struct hv_platform *platform, unsigned index)
 {
+    /* Those that are absent are passed over. */
+    for (unsigned i = 0; i <= index && i < PLATFORM_DEVICE_TIMERS; i++) {
+        index += platform_lacks(platform, i);
+    }
     switch (index) {
     case 0:
         return &platform->pit.timer;
@@ -29,7 +53,12 @@ static const struct hv_vpt *platform_timer(const struct hv_platform *platform, u
 
 unsigned hv_platform_timers(const struct hv_platform *platform)
 {
-    return PLATFORM_DEVICE_TIMERS + platform->lapics.count;
+    unsigned count = platform->lapics.count;
+
+    for (unsigned i = 0; i < PLATFORM_DEVICE_TIMERS; i++) {
+        count += !platform_lacks(platform, i);
+    }
+    return count;
 }
 
 /* Name, and the interrupt where the device alone decides it. */
@@ -147,17 +176,64 @@ static void platform_each_timer(struct hv_platform *platform, void (*act)(struct
 void hv_platform_halt(struct hv_platform *platform)
 {
     platform_each_timer(platform, hv_vpt_halt);
+    hv_guest_clock_freeze(&platform->clock);
 }
 
 void hv_platform_pause(struct hv_platform *platform)
 {
     platform_each_timer(platform, hv_vpt_pause);
+    hv_guest_clock_freeze(&platform->clock);
 }
 
+static void platform_follow_wall(struct hv_platform *platform)
+{
+    if (platform->rtc_track == HV_RTC_TRACK_WALL) {
+        hv_rtc_follow_wall(&platform->rtc);
+    }
+}
+
+/* The RTC's timer is armed by its new time when all are. */
 void hv_platform_resume(struct hv_platform *platform)
 {
+    hv_guest_clock_thaw(&platform->clock);
+    hv_store_seq(&platform->clock_moved, false);
     hv_pv_resume(&platform->pv);
+    platform_follow_wall(platform);
     platform_each_timer(platform, hv_vpt_resume);
+}
+
+static void platform_rearm(struct hv_lock *lock, struct hv_vpt *vpt)
+{
+    hv_lock_take(lock);
+    hv_vpt_rearm(vpt);
+    hv_lock_drop(lock);
+}
+
+void hv_platform_rearm_timers(struct hv_platform *platform)
+{
+    /* First: what moves the clock from here on sets it again. */
+    hv_store_seq(&platform->clock_moved, false);
+    platform_rearm(&platform->pit.lock, &platform->pit.timer);
+    platform_rearm(&platform->rtc.lock, &platform->rtc.periodic);
+    platform_rearm(&platform->rtc.lock, &platform->rtc.update);
+    platform_rearm(&platform->acpi.lock, &platform->acpi.timer);
+    for (unsigned i = 0; i < HV_HPET_TIMERS; i++) {
+        platform_rearm(&platform->hpet.lock, &platform->hpet.timer[i].vpt);
+    }
+    for (unsigned i = 0; i < platform->lapics.count; i++) {
+        struct hv_lapic *lapic = &platform->lapics.lapic[i];
+
+        platform_rearm(&lapic->lock, &lapic->timer);
+    }
+}
+
+void hv_platform_follow_host(struct hv_platform *platform)
+{
+    if (hv_guest_clock_follow(&platform->clock)) {
+        hv_pv_stopped(&platform->pv);
+        hv_platform_rearm_timers(platform);
+    }
+    platform_follow_wall(platform);
 }
 
 /* Devices first: what is overdue is delivered then, into the controllers. */
@@ -167,6 +243,8 @@ void hv_platform_save(struct hv_platform *platform, struct hv_platform_record *r
     record_out->version = HV_PLATFORM_RECORD_VERSION;
     record_out->vcpus = platform->lapics.count;
     record_out->testing = platform->testing;
+    record_out->timers_absent = platform->timers_absent;
+    hv_guest_clock_save(&platform->clock, &record_out->clock);
     hv_pit_save(&platform->pit, &record_out->pit);
     hv_rtc_save(&platform->rtc, &record_out->rtc);
     hv_hpet_save(&platform->hpet, &record_out->hpet);
@@ -216,7 +294,13 @@ static const char *platform_check(const struct hv_platform *platform,
     if (record->testing != platform->testing) {
         return "platform.testing";
     }
-    field = platform_check_devices(record);
+    if (record->timers_absent != platform->timers_absent) {
+        return "platform.timers_absent"; /* the guest has looked for them long ago */
+    }
+    field = hv_guest_clock_check(&record->clock);
+    if (!field) {
+        field = platform_check_devices(record);
+    }
     if (!field && platform->testing) {
         field = hv_fwcfg_check(&record->fwcfg);
     }
@@ -236,6 +320,8 @@ int hv_platform_load(struct hv_platform *platform, const struct hv_platform_reco
     if (*field_out) {
         return -EPROTO;
     }
+    /* First: what devices remember is how long ago it was. */
+    hv_guest_clock_load(&platform->clock, &record->clock);
     for (unsigned i = 0; i < record->vcpus; i++) {
         hv_lapic_load(&platform->lapics.lapic[i], &record->lapic[i]);
     }

@@ -10,12 +10,13 @@
 #define PLATFORM_IRQ_KEYS  1u
 #define PLATFORM_IRQ_MOUSE 12u
 
-void hv_platform_fill_layout(struct hv_platform_layout *layout, unsigned vcpus)
+void hv_platform_fill_layout(struct hv_platform_layout *layout, unsigned vcpus,
+                             unsigned timers_absent)
 {
     memset(layout, 0, sizeof(*layout));
     layout->ioapic_base = HV_IOAPIC_BASE;
     layout->lapic_base = HV_LAPIC_DEFAULT_BASE;
-    layout->hpet_base = HV_HPET_BASE;
+    layout->hpet_base = timers_absent & HV_TIMER_HPET ? 0 : HV_HPET_BASE;
     layout->pm_event_port = HV_ACPI_EVENT_PORT;
     layout->pm_control_port = HV_ACPI_CONTROL_PORT;
     layout->pm_timer_port = HV_ACPI_TIMER_PORT;
@@ -24,6 +25,7 @@ void hv_platform_fill_layout(struct hv_platform_layout *layout, unsigned vcpus)
     layout->reset_value = HV_ACPI_RESET_VALUE;
     layout->s5_sleep_type = HV_ACPI_SLEEP_S5;
     layout->vcpus = vcpus;
+    layout->timers_absent = timers_absent;
 }
 
 /* Wires. Each source has a wire of its own to here; one source drives a number at a time. */
@@ -146,6 +148,15 @@ static uint64_t platform_tsc_offset(void *context, unsigned vcpu)
     return platform->ops->tsc_offset(platform->ops_context, vcpu);
 }
 
+/* Under anybody's lock: a vCPU's thread is to do the rest. */
+static void platform_clock_moved(void *context)
+{
+    struct hv_platform *platform = context;
+
+    hv_store_seq(&platform->clock_moved, true);
+    platform->ops->kick(platform->ops_context, 0);
+}
+
 static void platform_poweroff(void *context)
 {
     struct hv_platform *platform = context;
@@ -224,7 +235,7 @@ static int platform_make_chips(struct hv_platform *platform,
     const struct hv_lapics_config lapics = {
         .vcpus = config->vcpus,
         .phys_bits = HV_GUEST_PHYS_BITS,
-        .clock = config->clock,
+        .clock = &platform->clock.clock,
         .timers = platform->timers,
         .hooks = &hooks,
     };
@@ -247,7 +258,7 @@ static int platform_make_pv(struct hv_platform *platform, const struct hv_platfo
         .vcpus = config->vcpus,
         .features = config->pv_features,
         .memory = config->memory,
-        .clock = config->clock,
+        .clock = &platform->clock.clock,
         .tsc_khz = config->tsc_khz,
         .lapics = &platform->lapics,
         .hooks = &hooks,
@@ -256,9 +267,16 @@ static int platform_make_pv(struct hv_platform *platform, const struct hv_platfo
     return hv_pv_init(&platform->pv, &pv);
 }
 
+/* Where a device stands that the machine may lack. */
+static struct hv_bus *platform_bus_for(struct hv_platform *platform, enum hv_timer_part part)
+{
+    return platform->timers_absent & part ? &platform->nowhere : platform->bus;
+}
+
 static int platform_make_timers(struct hv_platform *platform,
                                 const struct hv_platform_config *config)
 {
+    const struct hv_clock *clock = &platform->clock.clock;
     struct hv_vpt_set *timers = platform->timers;
     const struct hv_irq_line pit = {platform_wire_legacy, platform, PLATFORM_IRQ_TIMER};
     const struct hv_irq_line rtc = {platform_wire_legacy, platform, PLATFORM_IRQ_RTC};
@@ -269,16 +287,19 @@ static int platform_make_timers(struct hv_platform *platform,
         platform_wire(platform, PLATFORM_IRQ_RTC),
     };
     const struct hv_acpi_hooks hooks = {platform_poweroff, platform_reset, platform};
-    int error = hv_hpet_init(&platform->hpet, config->bus, config->clock, timers, legacy, &pin);
+    int error = hv_hpet_init(&platform->hpet, platform_bus_for(platform, HV_TIMER_HPET), clock,
+                             timers, legacy, &pin);
 
     if (!error) {
-        error = hv_pit_init(&platform->pit, config->bus, config->clock, timers, &pit);
+        error = hv_pit_init(&platform->pit, platform_bus_for(platform, HV_TIMER_PIT), clock, timers,
+                            &pit);
     }
     if (!error) {
-        error = hv_rtc_init(&platform->rtc, config->bus, config->clock, timers, &rtc);
+        error = hv_rtc_init(&platform->rtc, platform_bus_for(platform, HV_TIMER_RTC), clock, timers,
+                            &rtc);
     }
     if (!error) {
-        error = hv_acpi_init(&platform->acpi, config->bus, config->clock, timers, &sci, &hooks,
+        error = hv_acpi_init(&platform->acpi, config->bus, clock, timers, &sci, &hooks,
                              config->log_limit);
     }
     return error;
@@ -314,12 +335,27 @@ static int platform_make_set(struct hv_platform *platform, const struct hv_platf
     const struct hv_vpt_set_config timers = {
         .vcpus = config->vcpus,
         .queues = config->queues,
+        .clock = &platform->clock.clock,
         .kick = platform_kick,
         .context = platform,
         .strategy = config->strategy,
     };
 
     return hv_vpt_set_create(&timers, &platform->timers);
+}
+
+static void platform_make_clock(struct hv_platform *platform,
+                                const struct hv_platform_config *config)
+{
+    const struct hv_guest_clock_config clock = {
+        .host = config->clock,
+        .policy = config->clock_policy,
+        .start_ns = config->start_ns,
+        .moved = platform_clock_moved,
+        .context = platform,
+    };
+
+    hv_guest_clock_init(&platform->clock, &clock);
 }
 
 static void platform_await(struct hv_platform *platform, struct hv_vpt *vpt)
@@ -334,10 +370,13 @@ int hv_platform_init(struct hv_platform *platform, const struct hv_platform_conf
 
     memset(platform, 0, sizeof(*platform));
     platform->bus = config->bus;
-    platform->clock = config->clock;
     platform->ops = config->ops;
     platform->ops_context = config->ops_context;
     platform->testing = config->testdev;
+    platform->timers_absent = config->timers_absent;
+    platform->rtc_track = config->rtc_track;
+    hv_bus_init(&platform->nowhere);
+    platform_make_clock(platform, config);
     error = platform_make_set(platform, config);
     if (!error) {
         error = platform_make_chips(platform, config);
@@ -380,6 +419,7 @@ void hv_platform_finish(struct hv_platform *platform)
     hv_lapics_finish(&platform->lapics);
     hv_vpt_set_destroy(platform->timers);
     platform->timers = NULL;
+    hv_guest_clock_finish(&platform->clock);
 }
 
 void hv_platform_reset(struct hv_platform *platform)
@@ -478,7 +518,7 @@ int hv_platform_msr_write(struct hv_platform *platform, unsigned vcpu, uint32_t 
 
 uint64_t hv_platform_tsc(const struct hv_platform *platform)
 {
-    return hv_clock_now(platform->clock).v;
+    return hv_clock_now(&platform->clock.clock).v;
 }
 
 void hv_platform_tsc_changed(struct hv_platform *platform, unsigned vcpu)

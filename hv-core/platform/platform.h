@@ -28,10 +28,11 @@
 #include "platform/rtc.h"
 #include "platform/testdev.h"
 #include "platform/uart.h"
+#include "time/guest-clock.h"
 
 #include <hv/domain.h>
 
-#define HV_PLATFORM_RECORD_VERSION 2
+#define HV_PLATFORM_RECORD_VERSION 3
 
 /*
  * What the platform asks of the machine. kick, init, sipi, nmi and look ring a doorbell at most: locks up
@@ -58,8 +59,12 @@ struct hv_platform_ops {
 };
 
 struct hv_platform_config {
-    struct hv_bus *bus;                     /* borrowed; the devices add themselves to it */
-    const struct hv_clock *clock;           /* borrowed */
+    struct hv_bus *bus;           /* borrowed; the devices add themselves to it */
+    const struct hv_clock *clock; /* borrowed: the host's, or a simulated one */
+    uint64_t start_ns;            /* what the machine's own shows at first */
+    enum hv_clock_policy clock_policy;
+    enum hv_rtc_track rtc_track;
+    unsigned timers_absent;                 /* enum hv_timer_part: PIT, RTC, HPET count here */
     struct hv_timer_queue *const *queues;   /* one for each vCPU: where its timers fire at first */
     const struct hv_vpt_strategy *strategy; /* NULL: the product's (platform/vpt-strategy.h) */
     unsigned vcpus;                         /* 1 to HV_MAX_VCPUS */
@@ -78,10 +83,14 @@ struct hv_platform_config {
 struct hv_platform {
     /* Set at creation. */
     struct hv_bus *bus;
-    const struct hv_clock *clock;
     const struct hv_platform_ops *ops;
     void *ops_context;
-    bool testing; /* fwcfg and testdev exist */
+    bool testing;           /* fwcfg and testdev exist */
+    unsigned timers_absent; /* PIT, RTC, HPET: such a device is on a bus that nobody reaches */
+    enum hv_rtc_track rtc_track;
+    struct hv_guest_clock clock;
+    /* Atomic: the clock has moved against the host's, and timers are not yet set by that. */
+    _Atomic bool clock_moved;
     /* Atomic: a bit for each device timer that has issued a tick which is not accepted yet. */
     _Atomic uint32_t awaited;
     struct hv_vpt_set *timers; /* owned */
@@ -97,12 +106,14 @@ struct hv_platform {
     struct hv_i8042 i8042;
     struct hv_fwcfg fwcfg;
     struct hv_testdev testdev;
+    struct hv_bus nowhere; /* of devices that are absent */
 };
 
 /* All of it; the tail of lapic[] behind `vcpus` is unused and zero. */
 struct hv_platform_record {
     uint32_t version, vcpus;
-    uint32_t testing, reserved;
+    uint32_t testing, timers_absent;
+    struct hv_guest_clock_record clock;
     struct hv_pic_record pic;
     struct hv_ioapic_record ioapic;
     struct hv_pit_record pit;
@@ -118,7 +129,8 @@ struct hv_platform_record {
 };
 
 /** The addresses, ports and interrupts; sizes of RAM are the caller's to fill. */
-void hv_platform_fill_layout(struct hv_platform_layout *layout, unsigned vcpus);
+void hv_platform_fill_layout(struct hv_platform_layout *layout, unsigned vcpus,
+                             unsigned timers_absent);
 
 /** Make all devices in power-up state. -ENOMEM; nothing is half made. */
 HV_MUST_CHECK int hv_platform_init(struct hv_platform *platform,
@@ -131,12 +143,29 @@ void hv_platform_reset(struct hv_platform *platform);
 /** This vCPU takes an INIT: its local APIC's part, and areas it shares. On its thread. */
 void hv_platform_init_cpu(struct hv_platform *platform, unsigned vcpu);
 
-/** Stop the timers, and let them go on. What falls due between is late by then. No lock held. */
+/**
+ * Stop the machine's clock and timers, and let them go on. No vCPU runs, no lock held. If the clock's
+ * policy has it that time passed, what fell due meanwhile is late by then. Guests who look are told.
+ */
 void hv_platform_pause(struct hv_platform *platform);
 void hv_platform_resume(struct hv_platform *platform);
-/** The machine has ended: no timer fires any more, but for what is under way. The pause that waits
- * for that comes before the next resume. Any thread, any lock. */
+/** The machine has ended: its clock stands, and no timer fires any more, but for what is under way.
+ * The pause that waits for that comes before the next resume. Any thread, any lock below LEAF. */
 void hv_platform_halt(struct hv_platform *platform);
+
+/** The host may have slept, or its wall clock been set: follow. Between a resume and the next pause. */
+void hv_platform_follow_host(struct hv_platform *platform);
+/** The clock has moved: set timers by it. As follow_host(). */
+void hv_platform_rearm_timers(struct hv_platform *platform);
+
+/** The same, when that is to be done. Costs one load. On a vCPU's thread, no lock held. */
+static inline void hv_platform_settle_clock(struct hv_platform *platform)
+{
+    /* Who sets it kicks: what is not seen here is seen after that. */
+    if (HV_UNLIKELY(hv_load_relaxed(&platform->clock_moved))) {
+        hv_platform_rearm_timers(platform);
+    }
+}
 
 /* The bootstrap of a vCPU's run: on its own thread. */
 
@@ -176,7 +205,7 @@ HV_MUST_CHECK int hv_platform_msr_read(struct hv_platform *platform, unsigned vc
                                        uint64_t *value_out);
 HV_MUST_CHECK int hv_platform_msr_write(struct hv_platform *platform, unsigned vcpu, uint32_t index,
                                         uint64_t value);
-/** The counter that TSCs are offsets to: nanoseconds of the clock. */
+/** The counter that TSCs are offsets to: nanoseconds of the machine's clock. */
 uint64_t hv_platform_tsc(const struct hv_platform *platform);
 /** The vCPU's TSC offset has changed: its deadline comes at another moment. */
 void hv_platform_tsc_changed(struct hv_platform *platform, unsigned vcpu);

@@ -5,6 +5,7 @@
 #define SECONDS_PER_DAY 86400u
 #define DAYS_PER_ERA    146097u /* 400 years */
 #define DAYS_TO_1970    719468u /* from 0000-03-01 */
+#define ERAS            25u     /* after which the years' four digits, and weekdays, come again */
 #define RTC_PM          0x80u
 #define RTC_DO_NOT_CARE 0xc0u /* alarm bytes from here on match always */
 
@@ -180,4 +181,11 @@ bool rtc_calendar_advance(uint8_t memory[HV_RTC_BYTES], uint64_t seconds)
         memory[RTC_WEEKDAY] = rtc_encode(memory, (uint32_t)((weekday - 1 + days) % 7) + 1);
     }
     return alarm;
+}
+
+void rtc_calendar_go_back(uint8_t memory[HV_RTC_BYTES], uint64_t seconds)
+{
+    const uint64_t around = (uint64_t)ERAS * DAYS_PER_ERA * SECONDS_PER_DAY;
+
+    (void)rtc_calendar_advance(memory, around - seconds);
 }

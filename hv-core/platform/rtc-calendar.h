@@ -55,3 +55,6 @@ void rtc_calendar_set(uint8_t memory[HV_RTC_BYTES], uint64_t seconds);
  * nearest that is one. Returns whether the alarm matched any of the seconds passed.
  */
 bool rtc_calendar_advance(uint8_t memory[HV_RTC_BYTES], uint64_t seconds);
+
+/** Move them back by @seconds, below 10,000 years. No alarm is looked for. */
+void rtc_calendar_go_back(uint8_t memory[HV_RTC_BYTES], uint64_t seconds);

@@ -105,6 +105,15 @@ static void rtc_expired(void *context)
     hv_lock_drop(&rtc->lock);
 }
 
+static void rtc_arm_update_locked(struct hv_rtc *rtc) HV_REQUIRES(&rtc->lock)
+{
+    if ((rtc->memory[RTC_B] & (RTC_B_UIE | RTC_B_AIE)) && rtc_clock_runs(rtc)) {
+        hv_vpt_start_grid(&rtc->update, rtc->second_ns, HV_NS_PER_S, (uint32_t)HV_NS_PER_S);
+    } else {
+        hv_vpt_stop(&rtc->update);
+    }
+}
+
 /* Only what can interrupt needs a timer: the rest is found out when it is read. */
 static void rtc_arm_locked(struct hv_rtc *rtc) HV_REQUIRES(&rtc->lock)
 {
@@ -116,11 +125,7 @@ static void rtc_arm_locked(struct hv_rtc *rtc) HV_REQUIRES(&rtc->lock)
     } else {
         hv_vpt_stop(&rtc->periodic);
     }
-    if ((enabled & (RTC_B_UIE | RTC_B_AIE)) && rtc_clock_runs(rtc)) {
-        hv_vpt_start_grid(&rtc->update, rtc->second_ns, HV_NS_PER_S, (uint32_t)HV_NS_PER_S);
-    } else {
-        hv_vpt_stop(&rtc->update);
-    }
+    rtc_arm_update_locked(rtc);
 }
 
 static void rtc_write_a_locked(struct hv_rtc *rtc, uint8_t value, uint64_t now_ns)
@@ -234,6 +239,41 @@ static int rtc_read(void *context, uint32_t vcpu, uint64_t offset, unsigned byte
 
 static const struct hv_bus_ops rtc_ops = {rtc_read, rtc_write};
 
+static uint64_t rtc_wall_apart(const struct hv_rtc *rtc)
+{
+    return hv_clock_wall_ns(rtc->clock) - hv_clock_now(rtc->clock).v;
+}
+
+/* Forward as if the time had passed. Back by whole seconds, and then forward by what is too much. */
+static void rtc_move_locked(struct hv_rtc *rtc, uint64_t moved_ns) HV_REQUIRES(&rtc->lock)
+{
+    if ((int64_t)moved_ns < 0) {
+        uint64_t back_s = -moved_ns / HV_NS_PER_S + 1;
+
+        rtc_calendar_go_back(rtc->memory, back_s);
+        moved_ns += back_s * HV_NS_PER_S;
+    }
+    rtc->second_ns -= moved_ns;
+    rtc_settle_locked(rtc, hv_clock_now(rtc->clock).v);
+    rtc_arm_update_locked(rtc);
+}
+
+void hv_rtc_follow_wall(struct hv_rtc *rtc)
+{
+    uint64_t apart_ns, moved_ns;
+
+    hv_lock_take(&rtc->lock);
+    rtc_settle_locked(rtc, hv_clock_now(rtc->clock).v);
+    apart_ns = rtc_wall_apart(rtc);
+    moved_ns = apart_ns - rtc->wall_apart_ns;
+    rtc->wall_apart_ns = apart_ns;
+    /* Who has stopped it is about to set it. */
+    if (moved_ns != 0 && rtc_clock_runs(rtc)) {
+        rtc_move_locked(rtc, moved_ns);
+    }
+    hv_lock_drop(&rtc->lock);
+}
+
 int hv_rtc_init(struct hv_rtc *rtc, struct hv_bus *bus, const struct hv_clock *clock,
                 struct hv_vpt_set *timers, const struct hv_irq_line *irq)
 {
@@ -249,9 +289,9 @@ int hv_rtc_init(struct hv_rtc *rtc, struct hv_bus *bus, const struct hv_clock *c
     rtc->second_ns = hv_clock_now(clock).v;
     rtc->divider_ns = rtc->second_ns;
     rtc_calendar_set(rtc->memory, hv_clock_wall_s(clock));
+    rtc->wall_apart_ns = rtc_wall_apart(rtc);
     hv_vpt_init(&rtc->periodic, timers, HV_VPT_RTC, 0, rtc_expired, rtc);
-    hv_vpt_init_plain(&rtc->update, hv_vpt_set_queue(timers, 0), HV_VPT_RTC, rtc_expired, rtc,
-                      HV_RANK_DEVICE);
+    hv_vpt_init_plain(&rtc->update, timers, HV_VPT_RTC, rtc_expired, rtc, HV_RANK_DEVICE);
     return hv_bus_add(bus, HV_BUS_PORT, &ports);
 }
 
@@ -297,6 +337,7 @@ void hv_rtc_save(struct hv_rtc *rtc, struct hv_rtc_record *record_out)
         record_out->divider_elapsed_ns = now_ns - rtc->divider_ns;
         record_out->periodic_seen = rtc->periodic_seen;
     }
+    record_out->wall_apart_ns = rtc->wall_apart_ns;
     memcpy(record_out->memory, rtc->memory, sizeof(rtc->memory));
     hv_vpt_save(&rtc->periodic, (hv_ns){now_ns}, &record_out->periodic);
     hv_lock_drop(&rtc->lock);
@@ -348,6 +389,7 @@ void hv_rtc_load(struct hv_rtc *rtc, const struct hv_rtc_record *record)
     rtc->second_ns = now_ns - record->second_elapsed_ns;
     rtc->divider_ns = now_ns - record->divider_elapsed_ns;
     rtc->periodic_seen = record->periodic_seen;
+    rtc->wall_apart_ns = record->wall_apart_ns;
     rtc_arm_locked(rtc);
     hv_vpt_load(&rtc->periodic, (hv_ns){now_ns}, &record->periodic);
     hv_lock_drop(&rtc->lock);

@@ -24,7 +24,7 @@
 
 #define HV_RTC_BYTES          128
 #define HV_RTC_CENTURY        0x32
-#define HV_RTC_RECORD_VERSION 1
+#define HV_RTC_RECORD_VERSION 2
 
 struct hv_rtc {
     struct hv_lock lock; /* HV_RANK_DEVICE */
@@ -37,6 +37,7 @@ struct hv_rtc {
     uint64_t second_ns;           /* when the registers changed last (modulo 2^64) */
     uint64_t divider_ns;          /* when the divider chain started: the periodic grid */
     uint64_t periodic_seen;       /* ticks of the grid that register C knows of */
+    uint64_t wall_apart_ns;       /* the host's wall clock less `clock`, as it is reckoned with */
     struct hv_vpt periodic;       /* PIE */
     struct hv_vpt update;         /* UIE or AIE: at the end of each second */
 };
@@ -44,7 +45,7 @@ struct hv_rtc {
 struct hv_rtc_record {
     uint32_t version;
     uint8_t index, reserved[3];
-    uint64_t second_elapsed_ns, divider_elapsed_ns, periodic_seen;
+    uint64_t second_elapsed_ns, divider_elapsed_ns, periodic_seen, wall_apart_ns;
     uint8_t memory[HV_RTC_BYTES];
     struct hv_vpt_record periodic;
 };
@@ -55,6 +56,12 @@ HV_MUST_CHECK int hv_rtc_init(struct hv_rtc *rtc, struct hv_bus *bus, const stru
 void hv_rtc_finish(struct hv_rtc *rtc);
 /** RESET pin: interrupts off; time and memory stay (data sheet, "RESET"). */
 void hv_rtc_reset(struct hv_rtc *rtc);
+
+/**
+ * The host's wall clock and the machine's have come apart: show as much more, or less, as that. What the
+ * guest has set it to counts. No lock held.
+ */
+void hv_rtc_follow_wall(struct hv_rtc *rtc);
 
 /** vCPU @vcpu has taken IRQ 8. No lock held. */
 void hv_rtc_accepted(struct hv_rtc *rtc, unsigned vcpu);

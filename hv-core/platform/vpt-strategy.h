@@ -47,6 +47,7 @@ struct HV_ALIGNED(HV_CACHE_LINE) hv_vpt_slot {
 struct hv_vpt_set {
     /* Set at creation. */
     const struct hv_vpt_strategy *strategy;
+    const struct hv_clock *clock;
     unsigned count;
     void (*kick)(void *context, unsigned vcpu);
     void *context;

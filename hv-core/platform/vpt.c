@@ -39,6 +39,7 @@ int hv_vpt_set_create(const struct hv_vpt_set_config *config, struct hv_vpt_set 
     set->strategy = config->strategy ? config->strategy : &hv_vpt_pend;
     set->kick = config->kick;
     set->context = config->context;
+    set->clock = config->clock ? config->clock : config->queues[0]->clock;
     hv_rwlock_init(&set->migrate, HV_RANK_VPT, "platform.vpt.migrate", 0);
     for (unsigned i = 0; i < HV_VPT_SLOTS; i++) {
         hv_lock_init(&set->slot[i].lock, HV_RANK_VPT, "platform.vpt.slot", i);
@@ -76,11 +77,6 @@ void hv_vpt_set_destroy(struct hv_vpt_set *set)
     hv_rwlock_finish(&set->migrate);
     hv_free(set->vcpu);
     hv_free(set);
-}
-
-struct hv_timer_queue *hv_vpt_set_queue(const struct hv_vpt_set *set, unsigned index)
-{
-    return set->vcpu[index]->queue;
 }
 
 /* ---- firing, and the exit path ---- */
@@ -184,12 +180,11 @@ void hv_vpt_retarget(struct hv_vpt *vpt, unsigned index)
 
 /* ---- one timer ---- */
 
-static void make_timer(struct hv_vpt *vpt, struct hv_vpt_set *set, struct hv_timer_queue *queue,
+static void make_timer(struct hv_vpt *vpt, const struct hv_vpt_set *set, unsigned vcpu,
                        enum hv_rank rank)
 {
-    vpt->set = set;
-    vpt->clock = queue->clock;
-    hv_timer_init(&vpt->timer, queue, vpt_fire, vpt, rank);
+    vpt->clock = set->clock;
+    hv_timer_init(&vpt->timer, set->vcpu[vcpu]->queue, vpt_fire, vpt, rank);
     hv_lock_init(&vpt->lock, HV_RANK_VPT, "platform.vpt", vpt->source);
     hv_list_init(&vpt->link);
     vpt_set_policy(vpt, hv_vpt_default_policy(vpt->source));
@@ -204,18 +199,19 @@ void hv_vpt_init(struct hv_vpt *vpt, struct hv_vpt_set *set, enum hv_vpt_source 
 
     *vpt =
         (struct hv_vpt){.source = source, .index = index, .expired = expired, .context = context};
-    make_timer(vpt, set, vcpu->queue, rank);
+    vpt->set = set;
+    make_timer(vpt, set, index, rank);
     /* Last: whoever goes through the vCPU's timers finds it whole. */
     set->strategy->lock_vcpu(vcpu);
     hv_vpt_link_locked(vpt, vcpu, false);
     set->strategy->unlock_vcpu(vcpu);
 }
 
-void hv_vpt_init_plain(struct hv_vpt *vpt, struct hv_timer_queue *queue, enum hv_vpt_source source,
+void hv_vpt_init_plain(struct hv_vpt *vpt, const struct hv_vpt_set *set, enum hv_vpt_source source,
                        void (*expired)(void *context), void *context, enum hv_rank rank)
 {
     *vpt = (struct hv_vpt){.source = source, .expired = expired, .context = context};
-    make_timer(vpt, NULL, queue, rank);
+    make_timer(vpt, set, 0, rank);
     vpt_set_policy(vpt, (struct hv_vpt_policy){.kind = HV_TICK_MERGE});
 }
 
@@ -241,7 +237,14 @@ void vpt_arm(struct hv_vpt *vpt, hv_ns due)
 {
     hv_store_relaxed(&vpt->due_ns, due.v);
     hv_store_relaxed(&vpt->running, true);
-    hv_timer_arm(&vpt->timer, due);
+    hv_timer_arm(&vpt->timer, hv_clock_source_moment(vpt->clock, due));
+}
+
+void hv_vpt_rearm(struct hv_vpt *vpt)
+{
+    if (hv_load_relaxed(&vpt->running)) {
+        vpt_arm(vpt, (hv_ns){hv_load_relaxed(&vpt->due_ns)});
+    }
 }
 
 /* Raise a period to the floor: no guest may have its host do nothing but tick. */
@@ -381,7 +384,5 @@ void hv_vpt_resume(struct hv_vpt *vpt)
 {
     hv_store_seq(&vpt->halted, false);
     hv_timer_revive(&vpt->timer);
-    if (hv_load_relaxed(&vpt->running)) {
-        hv_timer_arm(&vpt->timer, (hv_ns){hv_load_relaxed(&vpt->due_ns)});
-    }
+    hv_vpt_rearm(vpt);
 }

@@ -76,9 +76,9 @@ struct hv_vpt {
     struct hv_timer timer;
     /* Set at creation. */
     enum hv_vpt_source source;
-    unsigned index;         /* vCPU of a LAPIC timer; else 0 */
-    struct hv_vpt_set *set; /* NULL: no vCPU's, `expired` is called where the timer fires */
-    const struct hv_clock *clock;
+    unsigned index;                 /* vCPU of a LAPIC timer; else 0 */
+    struct hv_vpt_set *set;         /* NULL: no vCPU's, `expired` is called where the timer fires */
+    const struct hv_clock *clock;   /* of all its moments; `timer` goes by that one's source */
     void (*expired)(void *context); /* no lock held */
     void *context;
     /* Atomic: whose list it is in; HV_VPT_MIGRATING between two. Changed as the strategy says. */
@@ -121,6 +121,7 @@ struct hv_vpt_strategy;
 struct hv_vpt_set_config {
     unsigned vcpus;
     struct hv_timer_queue *const *queues; /* one a vCPU */
+    const struct hv_clock *clock;         /* borrowed: the machine's. NULL: that of the queues */
     /** A tick is due: have the vCPU call hv_vpt_update(). Any lock. */
     void (*kick)(void *context, unsigned vcpu);
     void *context;
@@ -130,8 +131,6 @@ struct hv_vpt_set_config {
 /** -ENOMEM. */
 HV_MUST_CHECK int hv_vpt_set_create(const struct hv_vpt_set_config *config,
                                     struct hv_vpt_set **set_out);
-/** Of the worker on which vCPU @index was at home at first. */
-struct hv_timer_queue *hv_vpt_set_queue(const struct hv_vpt_set *set, unsigned index);
 /** All timers are finished. NULL is accepted. */
 void hv_vpt_set_destroy(struct hv_vpt_set *set);
 
@@ -148,10 +147,10 @@ void hv_vpt_rehome(struct hv_vpt_set *set, unsigned index, struct hv_timer_queue
 void hv_vpt_init(struct hv_vpt *vpt, struct hv_vpt_set *set, enum hv_vpt_source source,
                  unsigned index, void (*expired)(void *context), void *context);
 /**
- * One that is no vCPU's: the worker that runs @queue calls @expired. @rank is the lowest lock that
- * takes.
+ * One that is no vCPU's: the worker on which vCPU 0 of @set was at home at first calls @expired. @rank is
+ * the lowest lock that takes.
  */
-void hv_vpt_init_plain(struct hv_vpt *vpt, struct hv_timer_queue *queue, enum hv_vpt_source source,
+void hv_vpt_init_plain(struct hv_vpt *vpt, const struct hv_vpt_set *set, enum hv_vpt_source source,
                        void (*expired)(void *context), void *context, enum hv_rank rank);
 /** Stop for good; waits for a running callback. Zeroed memory is accepted. */
 void hv_vpt_finish(struct hv_vpt *vpt);
@@ -229,6 +228,9 @@ void hv_vpt_pause(struct hv_vpt *vpt);
 void hv_vpt_halt(struct hv_vpt *vpt);
 /** After hv_vpt_pause(). */
 void hv_vpt_resume(struct hv_vpt *vpt);
+/** The clock has moved against its source: what is due is due at another moment of that. Device lock
+ * held. */
+void hv_vpt_rearm(struct hv_vpt *vpt);
 
 /* What a device's registers do not tell of its timer. */
 struct hv_vpt_record {

@@ -86,6 +86,7 @@ enum fadt_boot_flag {
     BOOT_LEGACY_DEVICES = 1u << 0,
     BOOT_NO_VGA = 1u << 2,
     BOOT_NO_ASPM = 1u << 4,
+    BOOT_NO_CMOS_RTC = 1u << 5,
 };
 
 #define RTC_CENTURY 0x32u
@@ -212,6 +213,7 @@ static Address io_address(guint16 port, guint8 bits)
 
 static guint64 append_fadt(GByteArray *area, const struct hv_platform_layout *layout, guint64 dsdt)
 {
+    gboolean rtc = !(layout->timers_absent & HV_TIMER_RTC);
     Fadt table = {
         .dsdt = (guint32)dsdt,
         .preferred_profile = 1, /* desktop */
@@ -224,8 +226,9 @@ static guint64 append_fadt(GByteArray *area, const struct hv_platform_layout *la
         .pm_timer_length = 4,
         .c2_latency = 0xffff, /* no C2, no C3 */
         .c3_latency = 0xffff,
-        .century = RTC_CENTURY,
-        .boot_flags = BOOT_LEGACY_DEVICES | BOOT_NO_VGA | BOOT_NO_ASPM,
+        .century = rtc ? RTC_CENTURY : 0,
+        .boot_flags =
+            BOOT_LEGACY_DEVICES | BOOT_NO_VGA | BOOT_NO_ASPM | (rtc ? 0u : BOOT_NO_CMOS_RTC),
         .flags =
             FADT_WBINVD | FADT_PROC_C1 | FADT_NO_SLEEP_BUTTON | FADT_TIMER_32 | FADT_RESET_REGISTER,
         .reset_register = io_address(layout->reset_port, 8),
@@ -294,14 +297,17 @@ gboolean lodge_acpi_load(LodgeGuestWriter *writer, guint64 *rsdp_out, GError **e
     Rsdp rsdp = {
         .signature = "RSD PTR ", .oem_id = "LODGE ", .revision = 2, .length = sizeof(rsdp)};
     guint64 tables[3];
+    gsize count = 0;
 
     /* The root pointer comes first, on a 16-byte boundary below 1 MiB, where a scan finds it. */
     g_byte_array_set_size(area, sizeof(rsdp));
     memset(area->data, 0, area->len);
-    tables[0] = append_fadt(area, layout, append_dsdt(area, layout));
-    tables[1] = append_madt(area, layout);
-    tables[2] = append_hpet(area, layout);
-    rsdp.xsdt = append_xsdt(area, tables, G_N_ELEMENTS(tables));
+    tables[count++] = append_fadt(area, layout, append_dsdt(area, layout));
+    tables[count++] = append_madt(area, layout);
+    if (!(layout->timers_absent & HV_TIMER_HPET)) {
+        tables[count++] = append_hpet(area, layout);
+    }
+    rsdp.xsdt = append_xsdt(area, tables, count);
     rsdp.checksum = checksum(&rsdp, G_STRUCT_OFFSET(Rsdp, length));
     rsdp.extended_checksum = checksum(&rsdp, sizeof(rsdp));
     memcpy(area->data, &rsdp, sizeof(rsdp));

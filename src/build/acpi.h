@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
- * ACPI tables of the machine: RSDP, XSDT, FADT, MADT, HPET and a DSDT that knows how to power off.
+ * ACPI tables of the machine: RSDP, XSDT, FADT, MADT, HPET where there is one, and a DSDT that knows how
+ * to power off.
  *
  * No PCI, no methods beyond \_S5: a guest finds timers and interrupt controllers here, everything
  * else at its legacy place. Source: ACPI 6.5, chapter 5.2; IA-PC HPET 1.0a, 3.2.4.

@@ -77,6 +77,10 @@ struct hv_domain_config {
     const struct hv_console_ops *console; /* borrowed for the domain's life; NULL: none */
     void *console_context;
     struct hv_sched_parameters sched; /* zeros: an ordinary one */
+    /* hv/timers.h. */
+    enum hv_clock_policy clock_policy;
+    enum hv_rtc_track rtc_track;
+    unsigned timers_absent; /* enum hv_timer_part: what the machine lacks; not the LAPIC */
 };
 
 /**
@@ -112,7 +116,8 @@ void hv_domain_get_sched(const struct hv_domain *domain,
  *
  * @why  as for hv_domain_create().
  *
- * Returns 0; -EINVAL for a policy that the timer cannot have; -ECANCELED when it is dying.
+ * Returns 0; -EINVAL for a policy that the timer cannot have, or a timer that the machine lacks;
+ * -ECANCELED when it is dying.
  */
 HV_MUST_CHECK int hv_domain_set_tick_policy(struct hv_domain *domain, enum hv_vpt_source source,
                                             const struct hv_vpt_policy *policy, char *why,
@@ -247,6 +252,7 @@ struct hv_platform_layout {
     uint8_t reset_value;
     uint8_t s5_sleep_type; /* SLP_TYP of soft-off */
     unsigned vcpus;
+    unsigned timers_absent; /* enum hv_timer_part; hpet_base is 0 without an HPET */
 };
 
 void hv_domain_get_layout(const struct hv_domain *domain, struct hv_platform_layout *layout_out);

@@ -39,6 +39,10 @@ struct rig {
 /* For tests of areas that the guest shares, set before the rig is made. */
 static struct hv_memory *rig_memory;
 static uint32_t rig_pv_features;
+/* For tests of time that passes while the machine does not run, and of what it may lack. */
+static enum hv_clock_policy rig_clock_policy;
+static enum hv_rtc_track rig_rtc_track;
+static unsigned rig_timers_absent;
 
 static void rig_kick(void *context, unsigned vcpu)
 {
@@ -136,6 +140,10 @@ static inline int rig_make(struct rig *rig, unsigned vcpus, hv_ns start)
     struct hv_platform_config config = {
         .bus = &rig->bus,
         .clock = &rig->clock,
+        .start_ns = start.v, /* the machine's clock and the host's show the same */
+        .clock_policy = rig_clock_policy,
+        .rtc_track = rig_rtc_track,
+        .timers_absent = rig_timers_absent,
         .queues = rig->queues,
         .vcpus = vcpus,
         .memory_bytes = 64 * HV_MIB,

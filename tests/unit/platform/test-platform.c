@@ -37,7 +37,7 @@ static void test_layout(void)
     struct hv_platform_layout layout;
     struct rig *rig = rig_new();
 
-    hv_platform_fill_layout(&layout, 3);
+    hv_platform_fill_layout(&layout, 3, 0);
     TAP_EQ(layout.vcpus, 3);
     /* Each address answers. */
     TAP_OK(rig_mmio_read(rig, layout.ioapic_base, 4) != UINT32_MAX);
