@@ -51,7 +51,7 @@ static void test_refuse(void)
     char why[128];
 
     TAP_OK(core != NULL);
-    for (unsigned row = 0; row < 13; row++) {
+    for (unsigned row = 0; row < 17; row++) {
         struct hv_domain_config config = standard;
         int want = -EINVAL;
 
@@ -91,6 +91,18 @@ static void test_refuse(void)
             break;
         case 11:
             config.sched.affinity.word[0] = 2; /* there is one worker, number 0 */
+            break;
+        case 12:
+            config.timers_absent = HV_TIMER_LAPIC;
+            break;
+        case 13:
+            config.timers_absent = HV_TIMER_ALL + 1;
+            break;
+        case 14:
+            config.clock_policy = (enum hv_clock_policy)(HV_CLOCK_FREEZE + 1);
+            break;
+        case 15:
+            config.rtc_track = (enum hv_rtc_track)(HV_RTC_TRACK_GUEST + 1);
             break;
         default:
             config.engine = "warp";
