@@ -22,7 +22,7 @@
 /* What stands on the command line, before it is checked. */
 typedef struct {
     char *kernel, *initrd, *append, *memory, *vcpus, *workers, *engine, *serial, *timeout,
-        *on_reboot, *stats, *lock_sampling, *debug, *policy, *boost, *pv;
+        *on_reboot, *stats, *lock_sampling, *debug, *policy, *boost, *pv, *clock_policy;
     char **timers;
     gboolean testdev;
 } Given;
@@ -46,6 +46,7 @@ static void given_clear(Given *given)
     g_free(given->policy);
     g_free(given->boost);
     g_free(given->pv);
+    g_free(given->clock_policy);
 }
 
 static gboolean refuse(GError **error, const char *format, ...) G_GNUC_PRINTF(2, 3);
@@ -314,25 +315,18 @@ static gboolean take_pv(LodgeRunOptions *options, const char *text, GError **err
     return TRUE;
 }
 
-static void timer_clear(gpointer data)
+static gboolean take_time(LodgeRunOptions *options, const Given *given, GError **error)
 {
-    lodge_timer_option_clear(data);
-}
+    const char *policy = given->clock_policy ? given->clock_policy : "advance";
 
-static gboolean take_timers(LodgeRunOptions *options, char **texts, GError **error)
-{
-    if (!texts) {
-        return TRUE;
+    if (strcmp(policy, "advance") != 0 && strcmp(policy, "freeze") != 0) {
+        return refuse(error, _("--clock-policy %s: expected advance or freeze"), policy);
     }
-    options->timers = g_array_new(FALSE, FALSE, sizeof(LodgeTimerOption));
-    g_array_set_clear_func(options->timers, timer_clear);
-    for (guint i = 0; texts[i]; i++) {
-        LodgeTimerOption one = {0};
-
-        if (!lodge_timer_option_parse(&one, texts[i], error)) {
+    options->time.clock_policy = strcmp(policy, "freeze") == 0 ? HV_CLOCK_FREEZE : HV_CLOCK_ADVANCE;
+    for (guint i = 0; given->timers && given->timers[i]; i++) {
+        if (!lodge_timer_option_parse(&options->time, given->timers[i], error)) {
             return FALSE;
         }
-        g_array_append_val(options->timers, one);
     }
     return TRUE;
 }
@@ -354,7 +348,7 @@ static gboolean check(LodgeRunOptions *options, Given *given, GError **error)
            take_on_reboot(options, given->on_reboot, error) &&
            take_stats(options, given->stats, error) &&
            take_lock_sampling(options, given->lock_sampling, error) &&
-           take_timers(options, given->timers, error) && take_debug(options, given->debug, error) &&
+           take_time(options, given, error) && take_debug(options, given->debug, error) &&
            take_pv(options, given->pv, error);
 }
 
@@ -395,8 +389,13 @@ static GOptionContext *make_context(Given *given)
         {"lock-sampling", 0, 0, G_OPTION_ARG_FILENAME, &given->lock_sampling,
          N_("time one taking in N of the locks of a class (default 64)"), N_("CLASS=N[,CLASS=N]")},
         {"timer", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &given->timers,
-         N_("what becomes of a timer's missed ticks: merge, discard, delay or catchup"),
-         N_("NAME,policy=…")},
+         N_("leave a timer out, or say what becomes of its missed ticks: merge, discard, delay or "
+            "catchup"),
+         N_("NAME,present=no|policy=…")},
+        {"clock-policy", 0, 0, G_OPTION_ARG_FILENAME, &given->clock_policy,
+         N_("whether time passes for the guest while it cannot run, as when the host sleeps "
+            "(default advance)"),
+         N_("advance|freeze")},
         {"pv", 0, 0, G_OPTION_ARG_FILENAME, &given->pv,
          N_("what the guest sees of KVM's paravirtual interface (default on)"),
          N_("on|off|PART[,PART]")},
@@ -443,5 +442,4 @@ void lodge_run_options_clear(LodgeRunOptions *options)
     g_clear_pointer(&options->serial_path, g_free);
     g_clear_pointer(&options->stats_path, g_free);
     g_clear_pointer(&options->lock_sampling, g_array_unref);
-    g_clear_pointer(&options->timers, g_array_unref);
 }

@@ -2,7 +2,7 @@
 /* The options of `lodgectl run`, checked. */
 #pragma once
 
-#include <glib.h>
+#include "config/machine-time.h"
 
 typedef enum {
     LODGE_SERIAL_STDIO,
@@ -39,7 +39,7 @@ typedef struct {
     LodgeStats stats;
     char *stats_path;      /* NULL: stderr */
     GArray *lock_sampling; /* of LodgeLockSampling; NULL: as it is */
-    GArray *timers;        /* of LodgeTimerOption; NULL: as they are */
+    LodgeMachineTime time;
 } LodgeRunOptions;
 
 /**

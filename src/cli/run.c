@@ -238,6 +238,9 @@ static gboolean create_machine(Run *run, GError **error)
         .vcpus = options->vcpus,
         .flags = (options->testdev ? HV_DOMAIN_TESTDEV : 0u) | options->debug_flags,
         .pv_hidden = options->pv_hidden,
+        .clock_policy = options->time.clock_policy,
+        .rtc_track = options->time.rtc_track,
+        .timers_absent = options->time.timers_absent,
         .console = run->console ? &lodge_console_ops : NULL,
         .console_context = run->console,
     };
@@ -285,19 +288,16 @@ static gboolean set_lock_sampling(const Run *run, GError **error)
 
 static gboolean set_timers(const Run *run, GError **error)
 {
-    const GArray *wanted = run->options.timers;
+    const LodgeMachineTime *time = &run->options.time;
 
-    for (guint i = 0; wanted && i < wanted->len; i++) {
-        const LodgeTimerOption *one = &g_array_index(wanted, LodgeTimerOption, i);
+    for (guint source = 0; source < HV_VPT_SOURCES; source++) {
         char why[128] = "";
-        int rc = 0;
 
-        for (guint source = one->first; rc == 0 && source <= one->last; source++) {
-            rc = hv_domain_set_tick_policy(run->domain, (enum hv_vpt_source)source, &one->policy,
-                                           why, sizeof(why));
-        }
-        if (rc < 0) {
-            g_set_error(error, LODGE_ERROR, LODGE_ERROR_INPUT, "--timer %s: %s", one->text, why);
+        if ((time->policies & 1u << source) &&
+            hv_domain_set_tick_policy(run->domain, (enum hv_vpt_source)source,
+                                      &time->policy[source], why, sizeof(why)) < 0) {
+            g_set_error(error, LODGE_ERROR, LODGE_ERROR_INPUT, "--timer %s: %s",
+                        lodge_timer_name(lodge_timer_of_source((enum hv_vpt_source)source)), why);
             return FALSE;
         }
     }

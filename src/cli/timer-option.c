@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* --timer: libvirt's <timer name= tickpolicy=> and <catchup>, on a command line. */
+/* --timer: libvirt's <timer name= present= tickpolicy= track=> and <catchup>, on a command line. */
 #include "cli/timer-option.h"
 
 #include "common/i18n.h"
@@ -7,21 +7,18 @@
 
 #include <string.h>
 
-#define MS_MOST          G_GUINT64_CONSTANT(3600000)
-#define PERCENT_MOST     10000u
-#define SLEW_DEFAULT     200u
-/* The core's own, for the timers that keep their missed ticks by default. */
-#define LIMIT_DEFAULT_NS (10 * HV_NS_PER_S)
+#define MS_MOST      G_GUINT64_CONSTANT(3600000)
+#define PERCENT_MOST 10000u
 
-static const struct {
-    const char *name;
-    enum hv_vpt_source first, last;
-} timers[] = {
-    {"pit", HV_VPT_PIT, HV_VPT_PIT},
-    {"rtc", HV_VPT_RTC, HV_VPT_RTC},
-    {"hpet", HV_VPT_HPET0, HV_VPT_HPET2},
-    {"lapic", HV_VPT_LAPIC, HV_VPT_LAPIC},
-};
+/* What stands in one option. */
+typedef struct {
+    LodgeTimer timer;
+    gboolean absent, has_policy, has_track;
+    gboolean for_policy; /* there are parts that say more of the policy */
+    gboolean no_limit;
+    struct hv_vpt_policy policy;
+    enum hv_rtc_track track;
+} Given;
 
 static const struct {
     const char *name;
@@ -33,27 +30,23 @@ static const struct {
     {"catchup", HV_TICK_CATCHUP},
 };
 
-static gboolean take_name(LodgeTimerOption *option, const char *name)
+static gboolean take_policy(Given *given, const char *name)
 {
-    for (guint i = 0; i < G_N_ELEMENTS(timers); i++) {
-        if (g_strcmp0(name, timers[i].name) == 0) {
-            option->first = timers[i].first;
-            option->last = timers[i].last;
-            return TRUE;
+    for (guint i = 0; i < G_N_ELEMENTS(policies); i++) {
+        if (strcmp(name, policies[i].name) == 0) {
+            given->policy.kind = policies[i].kind;
+            given->has_policy = given->timer < LODGE_TIMER_TSC;
+            return given->has_policy;
         }
     }
     return FALSE;
 }
 
-static gboolean take_policy(LodgeTimerOption *option, const char *name)
+static gboolean take_track(Given *given, const char *name)
 {
-    for (guint i = 0; i < G_N_ELEMENTS(policies); i++) {
-        if (strcmp(name, policies[i].name) == 0) {
-            option->policy.kind = policies[i].kind;
-            return TRUE;
-        }
-    }
-    return FALSE;
+    given->has_track = given->timer == LODGE_TIMER_RTC;
+    given->track = strcmp(name, "guest") == 0 ? HV_RTC_TRACK_GUEST : HV_RTC_TRACK_WALL;
+    return given->has_track && (strcmp(name, "guest") == 0 || strcmp(name, "wall") == 0);
 }
 
 static gboolean take_ms(const char *text, uint64_t *ns_out)
@@ -78,54 +71,95 @@ static gboolean take_percent(const char *text, uint32_t *percent_out)
     return TRUE;
 }
 
-static gboolean take_part(LodgeTimerOption *option, const char *part)
+/* One that says more of the policy. */
+static gboolean take_limit(Given *given, const char *part)
 {
-    struct hv_vpt_policy *policy = &option->policy;
+    struct hv_vpt_policy *policy = &given->policy;
 
-    if (g_str_has_prefix(part, "policy=")) {
-        return take_policy(option, part + strlen("policy="));
+    given->for_policy = TRUE;
+    if (strcmp(part, "limit=0") == 0) {
+        given->no_limit = TRUE;
+        return TRUE;
+    }
+    if (g_str_has_prefix(part, "limit=")) {
+        return take_ms(part + strlen("limit="), &policy->limit_ns);
     }
     if (g_str_has_prefix(part, "threshold=")) {
         return take_ms(part + strlen("threshold="), &policy->threshold_ns);
-    }
-    if (g_str_has_prefix(part, "limit=") && strcmp(part, "limit=0") != 0) {
-        return take_ms(part + strlen("limit="), &policy->limit_ns);
-    }
-    if (strcmp(part, "limit=0") == 0) {
-        option->no_limit = TRUE;
-        return TRUE;
     }
     return g_str_has_prefix(part, "slew=") &&
            take_percent(part + strlen("slew="), &policy->slew_per_cent);
 }
 
-gboolean lodge_timer_option_parse(LodgeTimerOption *option, const char *text, GError **error)
+static gboolean take_part(Given *given, const char *part)
 {
-    g_auto(GStrv) parts = g_strsplit(text, ",", -1);
-    gboolean good = take_name(option, parts[0]) && parts[1];
-
-    for (guint i = 1; good && parts[i]; i++) {
-        good = take_part(option, parts[i]);
+    if (strcmp(part, "present=no") == 0) {
+        given->absent = TRUE;
+        return TRUE;
     }
-    if (!good || !strstr(text, ",policy=")) {
-        g_set_error(error, LODGE_ERROR, LODGE_ERROR_INPUT,
-                    _("--timer %s: expected pit, rtc, hpet or lapic, then ,policy=merge, discard, "
-                      "delay or catchup, and for the latter two ,limit=MS; for catchup "
-                      ",threshold=MS and ,slew=PERCENT from 101 to %u as well"),
-                    text, PERCENT_MOST);
-        return FALSE;
+    if (g_str_has_prefix(part, "policy=")) {
+        return take_policy(given, part + strlen("policy="));
     }
-    if (option->policy.kind == HV_TICK_CATCHUP && option->policy.slew_per_cent == 0) {
-        option->policy.slew_per_cent = SLEW_DEFAULT;
+    if (g_str_has_prefix(part, "track=")) {
+        return take_track(given, part + strlen("track="));
     }
-    if (option->policy.kind >= HV_TICK_DELAY && option->policy.limit_ns == 0 && !option->no_limit) {
-        option->policy.limit_ns = LIMIT_DEFAULT_NS;
-    }
-    option->text = g_strdup(text);
-    return TRUE;
+    return take_limit(given, part);
 }
 
-void lodge_timer_option_clear(LodgeTimerOption *option)
+static gboolean take(Given *given, const char *text)
 {
-    g_clear_pointer(&option->text, g_free);
+    g_auto(GStrv) parts = g_strsplit(text, ",", -1);
+    gboolean good = parts[0] && lodge_timer_find(parts[0], &given->timer) && parts[1];
+
+    for (guint i = 1; good && parts[i]; i++) {
+        good = take_part(given, parts[i]);
+    }
+    return good && (given->has_policy || !given->for_policy);
+}
+
+static void complete_policy(Given *given)
+{
+    struct hv_vpt_policy *policy = &given->policy;
+
+    if (policy->kind == HV_TICK_CATCHUP && policy->slew_per_cent == 0) {
+        policy->slew_per_cent = LODGE_SLEW_DEFAULT_PERCENT;
+    }
+    if (policy->kind >= HV_TICK_DELAY && policy->limit_ns == 0 && !given->no_limit) {
+        policy->limit_ns = LODGE_LIMIT_DEFAULT_NS;
+    }
+}
+
+gboolean lodge_timer_option_parse(LodgeMachineTime *time, const char *text, GError **error)
+{
+    Given given = {0};
+
+    if (!take(&given, text)) {
+        return lodge_error_refuse(
+            error,
+            _("--timer %s: expected pit, rtc, hpet, lapic, tsc or kvmclock, then ,present=no; or "
+              "one of the first four, then ,policy=merge, discard, delay or catchup, and for the "
+              "latter two ,limit=MS; for catchup ,threshold=MS and ,slew=PERCENT from 101 to %u as "
+              "well; rtc takes ,track=wall or guest"),
+            text, PERCENT_MOST);
+    }
+    if (given.absent && given.timer == LODGE_TIMER_LAPIC) {
+        return lodge_error_refuse(
+            error, _("--timer %s: virtual CPUs need the local APIC's timer; leave the option out"),
+            text);
+    }
+    if (given.absent && (given.has_policy || given.has_track)) {
+        return lodge_error_refuse(
+            error, _("--timer %s: a timer that is absent has neither policy nor track"), text);
+    }
+    if (given.absent) {
+        lodge_machine_time_set_absent(time, given.timer);
+    }
+    if (given.has_policy) {
+        complete_policy(&given);
+        lodge_machine_time_set_policy(time, given.timer, &given.policy);
+    }
+    if (given.has_track) {
+        time->rtc_track = given.track;
+    }
+    return TRUE;
 }

@@ -6,6 +6,7 @@
  * does not know, the local APIC's, since its ticks have a policy as the others'.
  */
 #include "config/domain-config-private.h"
+#include "config/machine-time.h"
 
 #include "common/i18n.h"
 #include "common/lodge-error.h"
@@ -18,13 +19,10 @@ enum {
     HAS_TSC = 1u << 2, /* frequency and mode */
 };
 
-static const struct {
-    const char *name;
-    guint has;
-} timers[LODGE_TIMER_COUNT] = {
-    [LODGE_TIMER_PIT] = {"pit", HAS_POLICY},   [LODGE_TIMER_RTC] = {"rtc", HAS_POLICY | HAS_TRACK},
-    [LODGE_TIMER_HPET] = {"hpet", HAS_POLICY}, [LODGE_TIMER_LAPIC] = {"lapic", HAS_POLICY},
-    [LODGE_TIMER_TSC] = {"tsc", HAS_TSC},      [LODGE_TIMER_KVMCLOCK] = {"kvmclock", 0},
+static const guint timer_has[LODGE_TIMER_COUNT] = {
+    [LODGE_TIMER_PIT] = HAS_POLICY,  [LODGE_TIMER_RTC] = HAS_POLICY | HAS_TRACK,
+    [LODGE_TIMER_HPET] = HAS_POLICY, [LODGE_TIMER_LAPIC] = HAS_POLICY,
+    [LODGE_TIMER_TSC] = HAS_TSC,     [LODGE_TIMER_KVMCLOCK] = 0,
 };
 
 static const char *const foreign_timers[] = {"platform", "hypervclock", "armvtimer"};
@@ -35,11 +33,6 @@ static const char *const switches[] = {NULL, "yes", "no"};
 static const char *const policies[] = {NULL, "delay", "catchup", "merge", "discard"};
 static const char *const tracks[] = {NULL, "boot", "guest", "wall", "realtime"};
 static const char *const modes[] = {NULL, "auto", "native", "emulate", "paravirt", "smpsafe"};
-
-const char *lodge_timer_name(LodgeTimer timer)
-{
-    return timers[timer].name;
-}
 
 const char *lodge_tick_policy_name(LodgeTickPolicy policy)
 {
@@ -88,17 +81,6 @@ static gboolean parse_offset(const xmlNode *node, LodgeClockConfig *clock, GErro
 }
 
 /* Timers. */
-
-static gboolean find_timer(const char *name, LodgeTimer *timer_out)
-{
-    for (guint i = 0; i < LODGE_TIMER_COUNT; i++) {
-        if (strcmp(name, timers[i].name) == 0) {
-            *timer_out = i;
-            return TRUE;
-        }
-    }
-    return FALSE;
-}
 
 static gboolean is_foreign(const char *name)
 {
@@ -167,7 +149,7 @@ static gboolean parse_timer(const xmlNode *node, LodgeClockConfig *clock, GError
     if (name && is_foreign(name)) {
         return TRUE;
     }
-    if (!name || !find_timer(name, &timer)) {
+    if (!name || !lodge_timer_find(name, &timer)) {
         return lodge_xml_refuse(error, node,
                                 _("<timer> name is %s, and may be: pit, rtc, hpet, lapic, tsc, "
                                   "kvmclock"),
@@ -203,27 +185,30 @@ gboolean lodge_domain_parse_clock(const xmlNode *domain, LodgeDomainConfig *conf
 
 static gboolean check_timer(LodgeTimer which, const LodgeTimerConfig *timer, GError **error)
 {
-    guint has = timers[which].has;
+    const char *name = lodge_timer_name(which);
+    guint has = timer_has[which];
 
+    if (which == LODGE_TIMER_LAPIC && timer->present == LODGE_SWITCH_OFF) {
+        return lodge_error_refuse(error, _("The timer “%s” cannot be absent: virtual CPUs need it"),
+                                  name);
+    }
     if (timer->policy && !(has & HAS_POLICY)) {
         return lodge_error_refuse(error, _("The timer “%s” has no ticks, and so no tickpolicy"),
-                                  timers[which].name);
+                                  name);
     }
     if (timer->track && !(has & HAS_TRACK)) {
-        return lodge_error_refuse(error, _("The timer “%s” has no track: only rtc has"),
-                                  timers[which].name);
+        return lodge_error_refuse(error, _("The timer “%s” has no track: only rtc has"), name);
     }
     if ((timer->mode || timer->frequency_hz) && !(has & HAS_TSC)) {
-        return lodge_error_refuse(error,
-                                  _("The timer “%s” has neither frequency nor mode: only tsc has"),
-                                  timers[which].name);
+        return lodge_error_refuse(
+            error, _("The timer “%s” has neither frequency nor mode: only tsc has"), name);
     }
     if ((timer->threshold || timer->slew || timer->limit) && timer->policy != LODGE_TICK_CATCHUP) {
         return lodge_error_refuse(
             error,
             _("The timer “%s” has limits for catching up: they go with tickpolicy "
               "“catchup” alone"),
-            timers[which].name);
+            name);
     }
     return TRUE;
 }
@@ -290,7 +275,7 @@ static void write_timers(xmlNode *clock, const LodgeClockConfig *config)
         LodgeTimer timer = LODGE_TIMER_PIT;
 
         next = child->next;
-        if (!name || !find_timer(name, &timer)) {
+        if (!name || !lodge_timer_find(name, &timer)) {
             continue;
         }
         if (config->timer[timer].given) {
@@ -304,7 +289,7 @@ static void write_timers(xmlNode *clock, const LodgeClockConfig *config)
         if (config->timer[i].given && !written[i]) {
             xmlNode *node = lodge_xml_append(clock, "timer");
 
-            lodge_xml_set_attribute(node, "name", timers[i].name);
+            lodge_xml_set_attribute(node, "name", lodge_timer_name(i));
             write_timer(node, &config->timer[i]);
         }
     }

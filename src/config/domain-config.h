@@ -131,6 +131,13 @@ typedef enum {
     LODGE_POOL_OWN,    /* a core for itself */
 } LodgePool;
 
+/* What becomes of time in which the machine cannot run: hv/timers.h. */
+typedef enum {
+    LODGE_CLOCK_POLICY_DEFAULT, /* as advance */
+    LODGE_CLOCK_POLICY_ADVANCE,
+    LODGE_CLOCK_POLICY_FREEZE,
+} LodgeClockPolicy;
+
 typedef struct _LodgeDomainConfig {
     char *name;
     guint8 uuid[LODGE_UUID_BYTES]; /* made when none is given */
@@ -149,6 +156,7 @@ typedef struct _LodgeDomainConfig {
     /* Lodge's own elements. */
     LodgeEngine engine;
     LodgePool pool;
+    LodgeClockPolicy clock_policy;
     guint debug_flags; /* of enum hv_domain_flag */
     char *kernel_fdgroup,
         *initrd_fdgroup; /* names that a client gave descriptors, instead of paths */
@@ -215,8 +223,7 @@ typedef struct {
  */
 void lodge_domain_config_get_share(const LodgeDomainConfig *config, LodgeCpuShare *share_out);
 
-/** Names for messages and statistics: "rtc", "catchup"; NULL for …_DEFAULT. */
-const char *lodge_timer_name(LodgeTimer timer);
+/** A name for messages and statistics: "catchup"; NULL for …_DEFAULT. */
 const char *lodge_tick_policy_name(LodgeTickPolicy policy);
 /** As hv_domain_config takes it: "auto" by default. */
 const char *lodge_engine_name(LodgeEngine engine);

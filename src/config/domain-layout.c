@@ -63,7 +63,7 @@ static const struct {
     {"target", "model", KNOWN_ONCE},
 };
 
-static const char *const known_ours[] = {"engine", "pool", "kernel", "initrd", "debug"};
+static const char *const known_ours[] = {"engine", "pool", "clock", "kernel", "initrd", "debug"};
 
 /* libvirt's order: its schema, and what its formatter does. */
 static const char *const order[] = {

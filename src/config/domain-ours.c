@@ -4,6 +4,7 @@
  *
  *     <lodge:engine name='auto|soft|kvm'/>
  *     <lodge:pool mode='shared|own'/>
+ *     <lodge:clock policy='advance|freeze'/>    what becomes of time in which it cannot run
  *     <lodge:kernel fdgroup='NAME'/>    descriptors that a client gave before the machine starts
  *     <lodge:initrd fdgroup='NAME'/>
  *     <lodge:debug flag='testdev|force-io-exit|trace-blocks'/>    one each
@@ -18,6 +19,7 @@
 
 static const char *const engines[] = {NULL, "auto", "soft", "kvm"};
 static const char *const pools[] = {NULL, "shared", "own"};
+static const char *const clock_policies[] = {NULL, "advance", "freeze"};
 static const char *const flags[] = {NULL, "testdev", "force-io-exit", "trace-blocks"};
 static const guint flag_bits[] = {0, HV_DOMAIN_TESTDEV, HV_DOMAIN_FORCE_IO_EXIT,
                                   HV_DOMAIN_TRACE_BLOCKS};
@@ -68,6 +70,11 @@ static gboolean parse_element(const xmlNode *node, LodgeDomainConfig *config, GE
             return FALSE;
         }
         config->pool = value;
+    } else if (lodge_xml_is_ours(node, "clock")) {
+        if (!take(node, "policy", clock_policies, G_N_ELEMENTS(clock_policies), &value, error)) {
+            return FALSE;
+        }
+        config->clock_policy = value;
     } else if (lodge_xml_is_ours(node, "debug")) {
         if (!take(node, "flag", flags, G_N_ELEMENTS(flags), &value, error)) {
             return FALSE;
@@ -176,6 +183,7 @@ void lodge_domain_write_ours(xmlNode *domain, const LodgeDomainConfig *config)
 {
     write_element(domain, "engine", "name", engines[config->engine]);
     write_element(domain, "pool", "mode", pools[config->pool]);
+    write_element(domain, "clock", "policy", clock_policies[config->clock_policy]);
     write_element(domain, "kernel", "fdgroup", config->kernel_fdgroup);
     write_element(domain, "initrd", "fdgroup", config->initrd_fdgroup);
     write_debug(domain, config->debug_flags);

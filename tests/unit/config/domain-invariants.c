@@ -4,6 +4,7 @@
 
 #include "common/lodge-error.h"
 #include "config/domain-metadata.h"
+#include "config/machine-time.h"
 
 #include <string.h>
 
@@ -41,8 +42,8 @@ static gboolean same(const LodgeDomainConfig *a, const LodgeDomainConfig *b)
            TEXT(initrd) && TEXT(command_line) && SAME(acpi) && SAME(apic) && SAME(pae) &&
            same_clock(&a->clock, &b->clock) && SAME(on_poweroff) && SAME(on_reboot) &&
            SAME(on_crash) && TEXT(emulator) && SAME(serial.type) && TEXT(serial.path) &&
-           SAME(serial.append) && SAME(engine) && SAME(pool) && SAME(debug_flags) &&
-           TEXT(kernel_fdgroup) && TEXT(initrd_fdgroup) &&
+           SAME(serial.append) && SAME(engine) && SAME(pool) && SAME(clock_policy) &&
+           SAME(debug_flags) && TEXT(kernel_fdgroup) && TEXT(initrd_fdgroup) &&
            g_strv_equal((const char *const *)a->inert, (const char *const *)b->inert);
 }
 
@@ -108,6 +109,7 @@ static char *check_definition(const char *xml, gsize length)
     g_autofree char *copied = NULL;
     g_autofree char *running = NULL;
     LodgeCpuShare share;
+    LodgeMachineTime time;
     char *wrong = NULL;
 
     if (!config) {
@@ -122,6 +124,14 @@ static char *check_definition(const char *xml, gsize length)
     lodge_domain_config_get_share(config, &share);
     if (share.weight < 1 || share.weight > 65535 || share.cap_percent > 100 * HV_MAX_VCPUS) {
         return g_strdup("a share out of range");
+    }
+    if (!lodge_domain_config_get_time(config, &time, &error)) {
+        if (!error || error->domain != LODGE_ERROR) {
+            return g_strdup("a clock refused without a proper error");
+        }
+        g_clear_error(&error);
+    } else if (time.timers_absent & HV_TIMER_LAPIC) {
+        return g_strdup("a machine without local APIC timers");
     }
     text = lodge_domain_config_format(config, NULL, LODGE_FORMAT_SECURE);
     wrong = check_text(config, "the stored form", text);

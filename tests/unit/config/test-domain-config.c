@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What is read from a definition, and that every example is read as what is written of it. */
-#include "config/domain-config.h"
+#include "config/machine-time.h"
 #include "domain-invariants.h"
 #include "lib/tap.h"
 
@@ -88,6 +88,7 @@ static void test_ours(void)
     TAP_STR(lodge_engine_name(config->engine), "soft");
     TAP_STR(lodge_engine_name(LODGE_ENGINE_DEFAULT), "auto");
     TAP_EQ(config->pool, LODGE_POOL_OWN);
+    TAP_EQ(config->clock_policy, LODGE_CLOCK_POLICY_FREEZE);
     TAP_EQ(config->debug_flags, HV_DOMAIN_TRACE_BLOCKS);
     TAP_STR(config->kernel_fdgroup, "boot");
     TAP_STR(config->initrd_fdgroup, "ram");
