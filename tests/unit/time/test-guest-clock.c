@@ -172,7 +172,7 @@ static void test_step_back(void)
 
 static struct {
     _Atomic uint64_t highest; /* of all readings that are complete */
-    _Atomic uint32_t readers, back, reads;
+    _Atomic uint32_t readers, back;
 } shared;
 
 static void read_often(void)
@@ -188,17 +188,20 @@ static void read_often(void)
     hv_sub_seq(&shared.readers, 1);
 }
 
-/* Everything that may happen to a clock. */
+/* Everything that may happen to a clock; each of it once at least. */
 static void disturb(void)
 {
     uint64_t seed = tap_rng() | 1;
 
-    for (uint64_t i = 0; hv_load_seq(&shared.readers) > 0; i++) {
+    for (uint64_t i = 0; i < 16 || hv_load_seq(&shared.readers) > 0; i++) {
         seed = seed * UINT64_C(6364136223846793005) + 1;
         hv_clock_advance(&host, seed >> 54);
         switch (i % 16) {
         case 3:
-            hv_clock_step_back(&host, seed >> 40 & 0xfffff);
+            /* By more than it has gone on since somebody read. */
+            (void)now();
+            hv_clock_step_back(&host, (seed >> 40 & 0xfffff) + 1);
+            (void)now();
             break;
         case 7:
             hv_guest_clock_freeze(&guest);
