@@ -36,6 +36,7 @@ void hv_answer_made(const struct hv_domain *domain, struct hv_op_made *made_out)
                 .reset_value = layout.reset_value,
                 .s5_sleep_type = layout.s5_sleep_type,
                 .vcpus = layout.vcpus,
+                .timers_absent = layout.timers_absent,
             },
     };
     memcpy(made_out->name, name, strnlen(name, sizeof(made_out->name) - 1));

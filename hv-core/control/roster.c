@@ -87,6 +87,9 @@ int hv_roster_create(struct hv_roster *roster, const struct hv_op_create *create
         .flags = create->flags,
         .pv_hidden = create->pv_hidden,
         .sched = create->sched,
+        .clock_policy = (enum hv_clock_policy)create->clock_policy,
+        .rtc_track = (enum hv_rtc_track)create->rtc_track,
+        .timers_absent = create->timers_absent,
     };
     struct hv_roster_entry *entry = new_entry(roster, create->console);
     struct hv_domain *domain;

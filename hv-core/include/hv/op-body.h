@@ -77,6 +77,10 @@ struct hv_op_create {
     uint32_t flags;
     uint32_t pv_hidden;
     uint32_t console; /* 1: its output is kept, and sent to who attaches; its maker does at once */
+    uint32_t clock_policy;  /* enum hv_clock_policy */
+    uint32_t rtc_track;     /* enum hv_rtc_track */
+    uint32_t timers_absent; /* enum hv_timer_part */
+    uint32_t reserved;
     struct hv_sched_parameters sched;
 };
 
@@ -94,6 +98,8 @@ struct hv_op_layout {
     uint8_t reset_value;
     uint8_t s5_sleep_type;
     uint32_t vcpus;
+    uint32_t timers_absent;
+    uint32_t reserved;
 };
 
 struct hv_op_made {
@@ -241,8 +247,8 @@ HV_STATIC_ASSERT(sizeof(struct hv_op_listed) == 80 && sizeof(struct hv_op_listin
                  "version 1");
 HV_STATIC_ASSERT(sizeof(struct hv_op_sampling) == 64, "version 1");
 HV_STATIC_ASSERT(sizeof(struct hv_sched_parameters) == 40, "version 1");
-HV_STATIC_ASSERT(sizeof(struct hv_op_create) == 144, "version 1");
-HV_STATIC_ASSERT(sizeof(struct hv_op_layout) == 56 && sizeof(struct hv_op_made) == 128,
+HV_STATIC_ASSERT(sizeof(struct hv_op_create) == 160, "version 1");
+HV_STATIC_ASSERT(sizeof(struct hv_op_layout) == 64 && sizeof(struct hv_op_made) == 136,
                  "version 1");
 HV_STATIC_ASSERT(sizeof(struct hv_op_status) == 152, "version 1");
 HV_STATIC_ASSERT(sizeof(struct hv_op_set_boot) == 72, "version 1");

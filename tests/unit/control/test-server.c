@@ -150,6 +150,14 @@ static void test_refused(void)
     create->vcpus = 65;
     TAP_EQ(peer_call(&peer, HV_OP_CREATE, sizeof(*create)), -EINVAL);
     create->vcpus = 1;
+    create->timers_absent = HV_TIMER_LAPIC;
+    TAP_EQ(peer_call(&peer, HV_OP_CREATE, sizeof(*create)), -EINVAL);
+    TAP_OK(strstr(peer.answer.body.refusal.why, "APIC"));
+    create->timers_absent = 0;
+    create->clock_policy = UINT32_MAX;
+    TAP_EQ(peer_call(&peer, HV_OP_CREATE, sizeof(*create)), -EINVAL);
+    TAP_OK(strstr(peer.answer.body.refusal.why, "clock"));
+    create->clock_policy = 0;
     create->sched.weight = UINT32_MAX;
     TAP_EQ(peer_call(&peer, HV_OP_CREATE, sizeof(*create)), -EINVAL);
     TAP_EQ(serving_domains(&serving), 0u);
