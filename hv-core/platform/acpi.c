@@ -305,7 +305,7 @@ void hv_acpi_press_power(struct hv_acpi *acpi)
 void hv_acpi_accepted(struct hv_acpi *acpi, unsigned vcpu)
 {
     hv_lock_take(&acpi->lock);
-    hv_vpt_accept(&acpi->timer, vcpu);
+    hv_vpt_accept(&acpi->timer, vcpu, NULL);
     hv_lock_drop(&acpi->lock);
 }
 

@@ -239,8 +239,11 @@ unsigned hv_hpet_gsi(struct hv_hpet *hpet, unsigned index)
 
 void hv_hpet_accepted(struct hv_hpet *hpet, unsigned index, unsigned vcpu)
 {
+    struct hv_irq_line wire;
+
     hpet_take(hpet);
-    hv_vpt_accept(&hpet->timer[index].vpt, vcpu);
+    wire = hpet_timer_wire(&hpet->timer[index]);
+    hv_vpt_accept(&hpet->timer[index].vpt, vcpu, &wire);
     hv_lock_drop(&hpet->lock);
 }
 

@@ -9,6 +9,8 @@ struct hv_irq_line {
     void (*set)(void *context, unsigned number, bool high);
     void *context;
     unsigned number; /* global system interrupt, or an ISA IRQ */
+    /** A controller holds an edge of it that no processor has taken. As for set; NULL: unknown. */
+    bool (*stands)(void *context, unsigned number);
 };
 
 static inline void hv_irq_line_set(const struct hv_irq_line *line, bool high)
@@ -23,6 +25,11 @@ static inline void hv_irq_line_pulse(const struct hv_irq_line *line)
 {
     hv_irq_line_set(line, true);
     hv_irq_line_set(line, false);
+}
+
+static inline bool hv_irq_line_stands(const struct hv_irq_line *line)
+{
+    return line->stands && line->stands(line->context, line->number);
 }
 
 /* An interrupt that a processor has acknowledged, and whose it was. */

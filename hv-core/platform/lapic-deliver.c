@@ -109,6 +109,22 @@ bool hv_lapics_send(struct hv_lapics *lapics, const struct hv_interrupt *interru
     return any;
 }
 
+bool hv_lapics_requested(struct hv_lapics *lapics, const struct hv_interrupt *interrupt)
+{
+    bool requested = false;
+
+    for (unsigned i = 0; !requested && i < lapics->count; i++) {
+        struct hv_lapic *lapic = &lapics->lapic[i];
+
+        if (lapic_matches(lapic, interrupt)) {
+            hv_lock_take(&lapic->lock);
+            requested = lapic->irr[interrupt->vector / 32] & 1u << (interrupt->vector & 31);
+            hv_lock_drop(&lapic->lock);
+        }
+    }
+    return requested;
+}
+
 /* The id that physical destinations name it by; UINT32_MAX while it is switched off. */
 static uint32_t lapic_present_id(const struct hv_lapic *lapic)
 {

@@ -202,7 +202,7 @@ struct hv_taken hv_lapic_acknowledge(struct hv_lapic *lapic)
         lapic_offer_eoi_locked(lapic, (uint8_t)vector);
         hv_count(&lapic->counters.acknowledged, 1);
         if ((uint8_t)vector == (uint8_t)lapic->lvt[HV_LAPIC_LVT_TIMER]) {
-            hv_vpt_accept(&lapic->timer, lapic->index);
+            hv_vpt_accept(&lapic->timer, lapic->index, NULL);
         }
     } else if (attention & LAPIC_ATTENTION_EXTINT) {
         lapic->extint_message = false;

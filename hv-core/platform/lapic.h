@@ -167,6 +167,8 @@ void hv_lapic_init_signal(struct hv_lapic *lapic);
 
 /** Deliver to all that match. Returns whether any did. A lock of HV_RANK_IRQ_CHIP may be held. */
 bool hv_lapics_send(struct hv_lapics *lapics, const struct hv_interrupt *interrupt);
+/** Does any that matches hold @interrupt's vector, requested and not taken? As for hv_lapics_send(). */
+bool hv_lapics_requested(struct hv_lapics *lapics, const struct hv_interrupt *interrupt);
 /** The vCPU whose local APIC is switched on and has @id at present; -ENOENT. Any thread, no lock. */
 int hv_lapics_find(const struct hv_lapics *lapics, uint32_t id);
 /**

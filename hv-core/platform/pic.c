@@ -153,6 +153,16 @@ struct hv_taken hv_pic_acknowledge(struct hv_pic *pic)
     return taken;
 }
 
+bool hv_pic_requested(struct hv_pic *pic, unsigned irq)
+{
+    bool requested;
+
+    hv_lock_take(&pic->lock);
+    requested = pic->chip[irq >> 3 & 1].irr & 1u << (irq & 7);
+    hv_lock_drop(&pic->lock);
+    return requested;
+}
+
 bool hv_pic_masked(struct hv_pic *pic, unsigned irq)
 {
     const struct hv_pic_chip *chip = &pic->chip[irq >> 3 & 1];

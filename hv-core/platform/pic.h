@@ -82,6 +82,9 @@ void hv_pic_reset(struct hv_pic *pic);
 /** Drive pin @irq (0 to 15; 2 is the cascade and ignored). A device lock may be held. */
 void hv_pic_set(struct hv_pic *pic, unsigned irq, bool high);
 
+/** An edge of @irq is latched, and not acknowledged. */
+bool hv_pic_requested(struct hv_pic *pic, unsigned irq);
+
 /** @irq raises no INTR: it is masked, or the chip it is on. */
 bool hv_pic_masked(struct hv_pic *pic, unsigned irq);
 

@@ -249,7 +249,7 @@ void hv_pit_reset(struct hv_pit *pit)
 void hv_pit_accepted(struct hv_pit *pit, unsigned vcpu)
 {
     hv_lock_take(&pit->lock);
-    hv_vpt_accept(&pit->timer, vcpu);
+    hv_vpt_accept(&pit->timer, vcpu, &pit->irq);
     hv_lock_drop(&pit->lock);
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cpu/walk.h"
+#include "sync/race.h"
 
 #define PLATFORM_IRQ_KEYS  1u
 #define PLATFORM_IRQ_MOUSE 12u
@@ -68,9 +69,23 @@ static void platform_wire_intr(void *context, unsigned number, bool high)
     hv_lapic_set_lint0(&platform->lapics.lapic[0], high);
 }
 
+/* By the way that counts: platform_carries(). */
+static bool platform_stands(void *context, unsigned number)
+{
+    struct hv_platform *platform = context;
+    unsigned pin = platform_pin(number);
+    struct hv_interrupt message;
+
+    if (hv_ioapic_vector(&platform->ioapic, pin) >= 0) {
+        return hv_ioapic_message(&platform->ioapic, pin, &message) &&
+               hv_lapics_requested(&platform->lapics, &message);
+    }
+    return number < HV_PIC_PINS && hv_pic_requested(&platform->pic, number);
+}
+
 static struct hv_irq_line platform_wire(struct hv_platform *platform, unsigned number)
 {
-    return (struct hv_irq_line){platform_wire_gsi, platform, number};
+    return (struct hv_irq_line){platform_wire_gsi, platform, number, platform_stands};
 }
 
 /* What the local APICs ask for. */
@@ -220,7 +235,7 @@ static const struct hv_bus_ops platform_fallback_ops = {
 static int platform_make_chips(struct hv_platform *platform,
                                const struct hv_platform_config *config)
 {
-    const struct hv_irq_line intr = {platform_wire_intr, platform, 0};
+    const struct hv_irq_line intr = {.set = platform_wire_intr, .context = platform};
     const struct hv_lapic_hooks hooks = {
         .kick = platform_kick,
         .ipi = platform_ipi,
@@ -278,8 +293,10 @@ static int platform_make_timers(struct hv_platform *platform,
 {
     const struct hv_clock *clock = &platform->clock.clock;
     struct hv_vpt_set *timers = platform->timers;
-    const struct hv_irq_line pit = {platform_wire_legacy, platform, PLATFORM_IRQ_TIMER};
-    const struct hv_irq_line rtc = {platform_wire_legacy, platform, PLATFORM_IRQ_RTC};
+    const struct hv_irq_line pit = {platform_wire_legacy, platform, PLATFORM_IRQ_TIMER,
+                                    platform_stands};
+    const struct hv_irq_line rtc = {platform_wire_legacy, platform, PLATFORM_IRQ_RTC,
+                                    platform_stands};
     const struct hv_irq_line sci = platform_wire(platform, HV_ACPI_SCI);
     const struct hv_irq_line pin = platform_wire(platform, 0);
     const struct hv_irq_line legacy[2] = {
@@ -485,6 +502,7 @@ int hv_platform_interrupt_acknowledge(struct hv_platform *platform, unsigned vcp
     uint32_t awaited = hv_load_relaxed(&platform->awaited);
 
     if (HV_UNLIKELY(awaited) && taken.vector >= 0) {
+        HV_RACE("platform.acknowledged");
         platform_accept(platform, awaited, &taken, vcpu);
     }
     return taken.vector;

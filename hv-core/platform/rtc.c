@@ -318,7 +318,7 @@ void hv_rtc_reset(struct hv_rtc *rtc)
 void hv_rtc_accepted(struct hv_rtc *rtc, unsigned vcpu)
 {
     hv_lock_take(&rtc->lock);
-    hv_vpt_accept(&rtc->periodic, vcpu);
+    hv_vpt_accept(&rtc->periodic, vcpu, NULL); /* its wire stays high until C is read */
     hv_lock_drop(&rtc->lock);
 }
 

@@ -126,6 +126,7 @@ void vpt_forget(struct hv_vpt *vpt)
 void vpt_disown(struct hv_vpt *vpt)
 {
     vpt->awaits = false;
+    vpt->raised_again = false;
     if (vpt->awaited) {
         hv_and_seq(vpt->awaited, ~vpt->awaited_bit);
     }
@@ -274,7 +275,8 @@ void hv_vpt_issue(struct hv_vpt *vpt)
         account(vpt, 1); /* of a device that found out by itself */
     }
     if (vpt->awaits) {
-        return; /* raised again */
+        vpt->raised_again = true;
+        return;
     }
     hv_count(&vpt->counters.issued, 1);
     vpt->awaits = true;
@@ -332,18 +334,25 @@ static void follow_taker(struct hv_vpt *vpt, unsigned index)
     vpt->taker = index;
 }
 
-void hv_vpt_accept(struct hv_vpt *vpt, unsigned index)
+void hv_vpt_accept(struct hv_vpt *vpt, unsigned index, const struct hv_irq_line *wire)
 {
     hv_ns now = hv_clock_now(vpt->clock);
+    bool stands;
 
     if (!vpt->awaits) {
         return;
     }
+    stands = vpt->raised_again && wire && hv_irq_line_stands(wire);
     vpt_disown(vpt);
     record_lateness(vpt, now);
     give_up(vpt, 1, &vpt->counters.accepted);
     follow_taker(vpt, index);
-    hv_vpt_ready(vpt);
+    if (stands && pending(vpt) > 0) {
+        vpt->tick_due = oldest_due(vpt);
+        hv_vpt_issue(vpt);
+    } else {
+        hv_vpt_ready(vpt);
+    }
 }
 
 /* ---- records ---- */
@@ -422,6 +431,7 @@ void hv_vpt_load(struct hv_vpt *vpt, hv_ns now, const struct hv_vpt_record *reco
         vpt->next_issue_ns = now.v + period_ns(vpt);
     }
     vpt->awaits = record->awaits;
+    vpt->raised_again = record->awaits; /* perhaps: the controllers know */
     vpt->awaited_due.v = now.v - record->awaited_late_ns;
     if (vpt->awaited) {
         hv_and_seq(vpt->awaited, ~vpt->awaited_bit);

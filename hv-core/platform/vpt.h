@@ -39,6 +39,7 @@
 #include "base/histogram.h"
 #include "base/list.h"
 #include "base/log.h"
+#include "platform/irq.h"
 #include "time/timer.h"
 
 #include <hv/timers.h>
@@ -105,6 +106,7 @@ struct hv_vpt {
     uint64_t last_tick_ns;        /* when that was, of a periodic one; 0: never */
     unsigned taker;               /* the vCPU that took the last one */
     bool awaits;                  /* an issued tick is not accepted yet */
+    bool raised_again;            /* and its interrupt was raised more than once */
     hv_ns awaited_due;            /* of the earliest of those */
     uint64_t last_late;           /* of the tick accepted last, in ns */
     struct hv_vpt_counters counters;
@@ -209,8 +211,12 @@ void hv_vpt_skip(struct hv_vpt *vpt);
  * vCPU @index has taken an interrupt that may be an issued tick's. Device lock held. The timer follows
  * whoever takes its ticks two times in a row: the guest has routed them there, whichever controllers
  * they go through.
+ *
+ * @wire  what pulses; NULL when the wire stays high until the device is seen to, or the tick cannot
+ *        be raised again between the taking and this. Else, should that have been, what was raised
+ *        is the next tick's: it waits at a controller, and is not raised a second time.
  */
-void hv_vpt_accept(struct hv_vpt *vpt, unsigned index);
+void hv_vpt_accept(struct hv_vpt *vpt, unsigned index, const struct hv_irq_line *wire);
 
 /** What kept ticks from being raised is over: its wire has fallen. Device lock held. */
 void hv_vpt_ready(struct hv_vpt *vpt);

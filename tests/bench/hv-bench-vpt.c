@@ -68,7 +68,7 @@ static void expired(void *context)
         rig->doubled += !hv_ns_before(rig->last_due, rig->vpt.tick_due);
         rig->last_due = rig->vpt.tick_due;
         hv_vpt_issue(&rig->vpt);
-        hv_vpt_accept(&rig->vpt, hv_load_relaxed(&rig->vpt.vcpu)->index);
+        hv_vpt_accept(&rig->vpt, hv_load_relaxed(&rig->vpt.vcpu)->index, NULL);
     }
     hv_lock_drop(&rig->device);
 }

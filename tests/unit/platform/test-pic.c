@@ -19,7 +19,7 @@ static void set_intr(void *context, unsigned number, bool high)
     intr = high;
 }
 
-static const struct hv_irq_line intr_line = {set_intr, NULL, 0};
+static const struct hv_irq_line intr_line = {.set = set_intr};
 
 static void out(uint16_t port, uint8_t value)
 {

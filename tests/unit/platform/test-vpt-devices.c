@@ -293,6 +293,58 @@ static void test_ways(void)
     TAP_EQ(accepted(rig), 1);
 }
 
+static void take_body(unsigned index, void *context)
+{
+    (void)index;
+    hv_race_name_thread(1);
+    (void)rig_take(context, 0);
+}
+
+/*
+ * A tick that waits too long is raised again with the next one: before the vCPU takes it, or after
+ * that and before it is told to whom it belongs. Each tick is taken once all the same.
+ */
+static void raised_again(const struct source *source, bool after)
+{
+    struct rig *rig = begin(source);
+    const struct hv_vpt_counters *counters = &timer_of(rig, source)->counters;
+    struct threads taking;
+    uint64_t taken;
+
+    rig_sleep(rig, 5 * MS + MS / 2);
+    if (!after) {
+        rig_sleep(rig, MS * 6 / 10);
+    }
+    hv_race_begin();
+    hv_race_stop(1, "platform.acknowledged", 0);
+    threads_start(&taking, 1, take_body, rig);
+    TAP_OK(hv_race_await(1, "platform.acknowledged"));
+    if (after) {
+        rig_sleep(rig, MS * 6 / 10); /* the next point, before the next would be issued */
+    }
+    TAP_EQ(hv_load_relaxed(&counters->accepted), 0);
+    hv_race_end();
+    threads_join(&taking);
+    TAP_EQ(timer_of(rig, source)->awaits, after); /* what was raised is the next one's */
+    rig_eoi(rig, 0);
+    taken = 1 + run_for(rig, source, 20 * MS);
+    TAP_EQ(hv_load_relaxed(&counters->accepted), taken);
+    TAP_EQ(hv_load_relaxed(&counters->fired), taken + pending_of(rig, source));
+    TAP_OK(taken <= 22);
+}
+
+static void test_raised_again(void)
+{
+    if (!HV_CONFIG_RACE_POINTS) {
+        tap_skip("this build has no race points");
+        return;
+    }
+    for (unsigned after = 0; after < 2; after++) {
+        raised_again(&sources[0], after); /* by the 8259A */
+        raised_again(&sources[2], after); /* by the I/O APIC */
+    }
+}
+
 /* ---- saved as of one moment ---- */
 
 /* A one-shot of the local APIC and of the HPET, in a millisecond; the PM timer's half, later. */
@@ -369,6 +421,7 @@ int main(int argc, char **argv)
     static const struct tap_case cases[] = {
         {"vpt.rewritten-registers", test_rewritten},
         {"vpt.ways", test_ways},
+        {"vpt.raised-again", test_raised_again},
         {"vpt.saved-as-of-one-moment", test_saved_at_once},
     };
 

@@ -84,7 +84,7 @@ static void look(struct guest *guest)
             guest->taken > 0 && span < guest->shortest_ns ? span : guest->shortest_ns;
         guest->last_ns = now;
         guest->taken++;
-        hv_vpt_accept(&guest->vpt, 0);
+        hv_vpt_accept(&guest->vpt, 0, NULL);
         hv_vpt_check(&guest->vpt);
     }
 }

@@ -31,7 +31,7 @@ static void expired(void *context)
     if (hv_vpt_expire(&b->vpt, hv_clock_now(&b->clock))) {
         hv_vpt_issue(&b->vpt);
         if (!b->masked) {
-            hv_vpt_accept(&b->vpt, 0);
+            hv_vpt_accept(&b->vpt, 0, NULL);
         }
         hv_vpt_check(&b->vpt);
         b->ticks++;
