@@ -41,6 +41,17 @@ HV_NO_TSA static void unlock_remembered(struct hv_vpt *vpt, struct hv_vpt_vcpu *
     hv_lock_drop(&vcpu->tm_lock);
 }
 
+HV_NO_TSA static struct hv_vpt_vcpu *lock_when_settled(struct hv_vpt *vpt)
+{
+    struct hv_vpt_vcpu *vcpu;
+
+    while ((vcpu = hv_load_acquire(&vpt->vcpu)) == HV_VPT_MIGRATING) {
+        HV_RACE("vpt-wrong.lock.spin");
+    }
+    hv_lock_take(&vcpu->tm_lock);
+    return vcpu;
+}
+
 HV_NO_TSA static bool move_by_destination(struct hv_vpt *vpt, struct hv_vpt_vcpu *to)
 {
     bool pending;
@@ -65,6 +76,21 @@ HV_NO_TSA static bool move_by_both(struct hv_vpt *vpt, struct hv_vpt_vcpu *to)
     hv_lock_drop(&to->tm_lock);
     return pending;
 }
+
+static bool move_as_pend(struct hv_vpt *vpt, struct hv_vpt_vcpu *to)
+{
+    return hv_vpt_pend.move(vpt, to);
+}
+
+const struct hv_vpt_strategy vpt_spinning = {
+    .name = "spinning",
+    .enter_vcpu = enter_vcpu,
+    .lock_vcpu = lock_vcpu,
+    .unlock_vcpu = unlock_vcpu,
+    .lock_timer = lock_when_settled,
+    .unlock_timer = unlock_remembered,
+    .move = move_as_pend,
+};
 
 const struct hv_vpt_strategy vpt_legacy = {
     .name = "legacy",

@@ -9,6 +9,9 @@
 #include "sync/race.h"
 
 #include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 
 #define VCPUS 3u
 
@@ -20,6 +23,7 @@ static struct hv_vpt vpt;
 static pthread_mutex_t device = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic uint64_t fired, seen;
 static _Atomic uint32_t kicked, moved, ending;
+static _Atomic uint32_t firer; /* thread id of who fires */
 
 /* A vCPU that is not kicked does not look. */
 static void kick(void *context, unsigned vcpu)
@@ -106,6 +110,7 @@ static void fire_body(unsigned index, void *context)
     (void)index;
     (void)context;
     hv_race_name_thread(1);
+    hv_store_seq(&firer, (uint32_t)gettid());
     fire();
 }
 
@@ -192,7 +197,52 @@ static void test_remember_only(void)
     TAP_OK(!moved_before_lock(&vpt_remember_only, "vpt-wrong.lock.read"));
 }
 
-/* A callback that finds it in nobody's list waits until it is in one. */
+/* Of /proc/self/task: 'S' is a thread that sleeps. */
+static char state_of(long thread)
+{
+    char path[64], text[256] = "";
+    const char *end;
+    FILE *file;
+
+    snprintf(path, sizeof(path), "/proc/self/task/%ld/stat", thread);
+    file = fopen(path, "r");
+    if (!file) {
+        return '?';
+    }
+    text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
+    fclose(file);
+    end = strrchr(text, ')'); /* the name before it may hold anything */
+    return end && end[1] == ' ' ? end[2] : '?';
+}
+
+/* The timer is in nobody's list, and its callback finds it there: thread 1 goes on from that look. */
+static void fire_amid_move(const struct hv_vpt_strategy *strategy, struct threads *firing,
+                           struct threads *moving)
+{
+    TAP_OK(open_set(strategy));
+    hv_race_begin();
+    hv_race_stop(2, "vpt.move.between", 0);
+    threads_start(moving, 1, move_body, NULL);
+    TAP_OK(hv_race_await(2, "vpt.move.between"));
+    hv_race_stop(1, "vpt.lock.read", 1); /* its next look, should there be one */
+    hv_race_stop(1, "vpt-wrong.lock.spin", 100);
+    threads_start(firing, 1, fire_body, NULL);
+}
+
+static void finish_move(struct threads *firing, struct threads *moving)
+{
+    hv_race_end();
+    threads_join(firing);
+    threads_join(moving);
+    TAP_OK(hv_load_seq(&set->vcpu[1]->pending) != 0);
+    TAP_OK(whole());
+    close_set();
+}
+
+/*
+ * A callback that finds it in nobody's list sleeps until it is in one: on the futex of the event that
+ * it is, and without a second look before the mover has signalled that.
+ */
 static void test_migrating(void)
 {
     struct threads firing, moving;
@@ -201,21 +251,16 @@ static void test_migrating(void)
         tap_skip("this build has no race points");
         return;
     }
-    TAP_OK(open_set(&hv_vpt_pend));
-    hv_race_begin();
-    hv_race_stop(2, "vpt.move.between", 0);
-    threads_start(&moving, 1, move_body, NULL);
-    TAP_OK(hv_race_await(2, "vpt.move.between"));
-    hv_race_stop(1, "vpt.lock.read", 0);
-    threads_start(&firing, 1, fire_body, NULL);
+    fire_amid_move(&hv_vpt_pend, &firing, &moving);
+    TAP_AWAIT(hv_load_seq(&set->moved.waiters) == 1 && state_of(hv_load_seq(&firer)) == 'S');
+    hv_race_release(2, "vpt.move.between");
     TAP_OK(hv_race_await(1, "vpt.lock.read"));
-    hv_race_release(1, "vpt.lock.read");
-    hv_race_end();
-    threads_join(&firing);
-    threads_join(&moving);
-    TAP_OK(hv_load_seq(&set->vcpu[1]->pending) != 0);
-    TAP_OK(whole());
-    close_set();
+    TAP_OK(hv_load_seq(&vpt.vcpu) == set->vcpu[1]);
+    finish_move(&firing, &moving);
+    /* One that spins comes by again and again. */
+    fire_amid_move(&vpt_spinning, &firing, &moving);
+    TAP_OK(hv_race_await(1, "vpt-wrong.lock.spin"));
+    finish_move(&firing, &moving);
 }
 
 /* "vpt.after-unlock": moved, and due again, after the exit path has chosen it. */
