@@ -201,6 +201,7 @@ void hv_vpt_init(struct hv_vpt *vpt, struct hv_vpt_set *set, enum hv_vpt_source 
         (struct hv_vpt){.source = source, .index = index, .expired = expired, .context = context};
     vpt->set = set;
     make_timer(vpt, set, index, rank);
+    HV_RACE("vpt.init.made");
     /* Last: whoever goes through the vCPU's timers finds it whole. */
     set->strategy->lock_vcpu(vcpu);
     hv_vpt_link_locked(vpt, vcpu, false);

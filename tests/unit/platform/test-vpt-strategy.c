@@ -294,6 +294,119 @@ static void test_after_unlock(void)
     close_set();
 }
 
+/* ---- beginning and end ---- */
+
+static struct hv_timer_queue other_queue;
+static struct hv_vpt young;
+
+static void init_body(unsigned index, void *context)
+{
+    (void)index;
+    (void)context;
+    hv_race_name_thread(1);
+    hv_vpt_init(&young, set, HV_VPT_RTC, 0, expired, NULL);
+}
+
+static bool listed(const struct hv_vpt *which)
+{
+    hv_list_for_each(node, &set->vcpu[0]->timers) {
+        if (node == &which->link) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Who goes through a vCPU's timers finds none that is not made yet, and forgets none that just was. */
+static void test_publish_order(void)
+{
+    struct threads making;
+
+    if (!HV_CONFIG_RACE_POINTS) {
+        tap_skip("this build has no race points");
+        return;
+    }
+    TAP_OK(open_set(&hv_vpt_pend));
+    hv_timer_queue_init(&other_queue, &clock_now, &bell, 1);
+    young = (struct hv_vpt){0};
+    hv_race_begin();
+    hv_race_stop(1, "vpt.init.made", 0);
+    threads_start(&making, 1, init_body, NULL);
+    TAP_OK(hv_race_await(1, "vpt.init.made"));
+    /* Its vCPU moves to another worker, and looks: it takes all its timers with it. */
+    TAP_OK(!listed(&young));
+    hv_vpt_rehome(set, 0, &other_queue);
+    hv_or_seq(&set->vcpu[0]->pending, hv_vpt_bit(&young));
+    hv_vpt_update(set, 0);
+    hv_race_end();
+    threads_join(&making);
+    TAP_OK(listed(&young));
+    TAP_OK(hv_load_seq(&young.timer.queue) == &other_queue);
+    TAP_OK(hv_load_seq(&vpt.timer.queue) == &other_queue);
+    hv_vpt_finish(&young);
+    TAP_OK(!listed(&young));
+    close_set();
+    hv_timer_queue_finish(&other_queue);
+}
+
+static void run_body(unsigned index, void *context)
+{
+    (void)index;
+    (void)context;
+    hv_race_name_thread(1);
+    hv_timer_queue_run(&queue, hv_clock_now(&clock_now));
+}
+
+static void finish_body(unsigned index, void *context)
+{
+    (void)index;
+    (void)context;
+    hv_race_name_thread(2);
+    hv_vpt_finish(&vpt);
+    hv_store_seq(&moved, 1);
+}
+
+static void finish_under_lock(void)
+{
+    if (open_set(&hv_vpt_pend)) {
+        hv_lock_take(&set->vcpu[0]->tm_lock);
+        hv_vpt_finish(&vpt);
+    }
+}
+
+/* An end amid its callback, which holds the vCPU's lock, waits for it: then it is nowhere. */
+static void test_kill_sync(void)
+{
+    struct threads running, ending_it;
+
+    if (!HV_CONFIG_RACE_POINTS) {
+        tap_skip("this build has no race points");
+        return;
+    }
+    for (unsigned i = 0; i < HV_VPT_STRATEGIES; i++) {
+        TAP_OK(open_set(hv_vpt_strategies[i]));
+        hv_vpt_start(&vpt, (hv_ns){1000}, 0);
+        hv_race_begin();
+        hv_race_stop(1, "vpt.fire.pending", 0);
+        hv_race_stop(2, "timer.kill.waits", 0);
+        threads_start(&running, 1, run_body, NULL);
+        TAP_OK(hv_race_await(1, "vpt.fire.pending"));
+        threads_start(&ending_it, 1, finish_body, NULL);
+        TAP_OK(hv_race_await(2, "timer.kill.waits"));
+        TAP_EQ(hv_load_seq(&moved), 0);
+        hv_race_end();
+        threads_join(&running);
+        threads_join(&ending_it);
+        TAP_EQ(hv_load_seq(&moved), 1);
+        TAP_OK(!listed(&vpt));
+        TAP_EQ(hv_load_seq(&set->vcpu[0]->pending), 0);
+        close_set();
+    }
+    if (HV_CONFIG_RANKS) {
+        TAP_DIES(finish_under_lock, SIGABRT, "a timer's callback (rank 40)");
+    }
+}
+
 /* ---- all at once ---- */
 
 static void storm_body(unsigned index, void *context)
@@ -366,9 +479,14 @@ static void test_coherence(void)
 int main(int argc, char **argv)
 {
     static const struct tap_case cases[] = {
-        {"vpt.xsa336", test_xsa336},           {"vpt.remember-only", test_remember_only},
-        {"vpt.migrating", test_migrating},     {"vpt.after-unlock", test_after_unlock},
-        {"vpt.retry-storm", test_retry_storm}, {"vpt.coherence", test_coherence},
+        {"vpt.xsa336", test_xsa336},
+        {"vpt.remember-only", test_remember_only},
+        {"vpt.migrating", test_migrating},
+        {"vpt.after-unlock", test_after_unlock},
+        {"vpt.publish-order", test_publish_order},
+        {"vpt.kill-sync", test_kill_sync},
+        {"vpt.retry-storm", test_retry_storm},
+        {"vpt.coherence", test_coherence},
     };
 
     return tap_run(argc, argv, cases, HV_ARRAY_LEN(cases));
