@@ -192,6 +192,7 @@ bool hv_runqueue_on_spin(struct hv_runqueue *queue, struct hv_sched_entity *me)
     unsigned tries = HV_YIELD_TRIES;
     bool yielded = false;
 
+    HV_RACE("sched.spin.looks");
     hv_count(&me->counters.spins, 1);
     hv_store_relaxed(&me->in_spin, true);
     if (me->pause_window < HV_YIELD_WINDOW_MAX) {
@@ -202,6 +203,7 @@ bool hv_runqueue_on_spin(struct hv_runqueue *queue, struct hv_sched_entity *me)
             break;
         }
     }
+    HV_RACE("sched.spin.looked");
     return yielded;
 }
 

@@ -41,10 +41,9 @@ static bool good(int rc, const char *what)
     return rc == 0;
 }
 
-static bool make(struct machine *machine, unsigned vcpus, unsigned workers, unsigned flags,
-                 unsigned pv_hidden)
+static bool make_in(struct machine *machine, struct hv_core_config core, unsigned vcpus,
+                    unsigned flags, unsigned pv_hidden)
 {
-    const struct hv_core_config core = {.workers = workers, .memory_bytes = 2 * MACHINE_BYTES};
     const struct hv_domain_config domain = {
         .name = "test",
         .engine = "soft",
@@ -57,9 +56,16 @@ static bool make(struct machine *machine, unsigned vcpus, unsigned workers, unsi
     };
     char why[128] = "";
 
+    core.memory_bytes = 2 * MACHINE_BYTES;
     memset(machine, 0, sizeof(*machine));
     return good(hv_core_create(&core, &machine->core), "hv_core_create") &&
            good(hv_domain_create(machine->core, &domain, &machine->domain, why, sizeof(why)), why);
+}
+
+static bool make(struct machine *machine, unsigned vcpus, unsigned workers, unsigned flags,
+                 unsigned pv_hidden)
+{
+    return make_in(machine, (struct hv_core_config){.workers = workers}, vcpus, flags, pv_hidden);
 }
 
 bool machine_make(struct machine *machine, unsigned vcpus)
@@ -85,6 +91,11 @@ bool machine_make_hiding(struct machine *machine, unsigned vcpus, unsigned pv_hi
 bool machine_make_on_one(struct machine *machine, unsigned vcpus)
 {
     return make(machine, vcpus, 1, 0, 0);
+}
+
+bool machine_make_unboosted(struct machine *machine, unsigned vcpus)
+{
+    return make_in(machine, (struct hv_core_config){.workers = 1, .no_boost = true}, vcpus, 0, 0);
 }
 
 void machine_unmake(struct machine *machine)

@@ -27,6 +27,8 @@ bool machine_make_with(struct machine *machine, unsigned vcpus, unsigned flags);
 bool machine_make_hiding(struct machine *machine, unsigned vcpus, unsigned pv_hidden);
 /** The same, all on one worker. */
 bool machine_make_on_one(struct machine *machine, unsigned vcpus);
+/** The same, and directed yields do nothing. */
+bool machine_make_unboosted(struct machine *machine, unsigned vcpus);
 void machine_unmake(struct machine *machine);
 
 /* A 32-bit interrupt gate to MACHINE_CODE + offset. */
