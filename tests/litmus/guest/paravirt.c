@@ -508,8 +508,41 @@ static void test_steal(void)
            seen_preempted);
 }
 
+/* What is given up is the guest's alone from that instruction on, while others take its CPU away. */
+static void give_steals_up(uint32_t cpu)
+{
+    volatile uint8_t *bytes = (volatile uint8_t *)&steals[cpu];
+
+    for (uint32_t n = 0; n < STEALS; n++) {
+        write_msr(MSR_STEAL, (uintptr_t)&steals[cpu] | ON);
+        lose_cpu();
+        write_msr(MSR_STEAL, 0);
+        for (uint32_t i = 0; i < sizeof(steals[cpu]); i++) {
+            bytes[i] = (uint8_t)(n + i);
+        }
+        for (uint32_t turn = 0; turn < 2; turn++) {
+            lose_cpu();
+            for (uint32_t i = 0; i < sizeof(steals[cpu]); i++) {
+                broken += bytes[i] != (uint8_t)(n + i);
+            }
+        }
+    }
+}
+
+static void test_steal_given_up(void)
+{
+    run_on_all(give_steals_up);
+    report(broken == 0, "%u bytes written", broken);
+}
+
 const struct litmus paravirt_tests[] = {
-    {"pv-calls", test_calls}, {"pv-kick", test_kick}, {"pv-qspin", test_qspin},
-    {"pv-ipi", test_ipi},     {"pv-eoi", test_eoi},   {"pv-clock", test_clock},
-    {"pv-steal", test_steal}, {NULL, NULL},
+    {"pv-calls", test_calls},
+    {"pv-kick", test_kick},
+    {"pv-qspin", test_qspin},
+    {"pv-ipi", test_ipi},
+    {"pv-eoi", test_eoi},
+    {"pv-clock", test_clock},
+    {"pv-steal", test_steal},
+    {"pv-steal-given-up", test_steal_given_up},
+    {NULL, NULL},
 };

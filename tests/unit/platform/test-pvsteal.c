@@ -183,7 +183,7 @@ int main(int argc, char **argv)
 {
     static const struct tap_case cases[] = {
         {"platform.pvsteal.counts", test_counts},
-        {"platform.pvsteal.unregistered", test_unregistered},
+        {"pv.steal-version.unregistered", test_unregistered},
         {"platform.pvsteal.flush", test_flush},
         {"pv.steal-version.script", test_version_script},
         {"pv.steal-version", test_version},
