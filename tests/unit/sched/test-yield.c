@@ -576,7 +576,7 @@ int main(int argc, char **argv)
         {"pv.ready.targets", test_targets},
         {"pv.ready.moving", test_moving},
         {"pv.ready.about-to-run", test_about_to_run},
-        {"pv.counters", test_switched_off},
+        {"pv.counters.switched-off", test_switched_off},
         {"pv.pingpong", test_ping_pong},
         {"pv.pingpong.penalty", test_penalty},
         {"pv.fair-share", test_fair_share},
