@@ -359,7 +359,7 @@ static void check_list_of(enum hv_stat_pages_kind kind, uint64_t handle, const c
     TAP_OK(peer.answer.body.stats.count > 0 && peer.statistics >= 0);
     bytes = peer.answer.body.stats.count * sizeof(*records);
     TAP_EQ(lseek(peer.statistics, 0, SEEK_END), bytes);
-    TAP_OK(ftruncate(peer.statistics, 0) < 0 && write(peer.statistics, "", 1) < 0);
+    TAP_OK(ftruncate(peer.statistics, 0) < 0 && pwrite(peer.statistics, "", 1, 0) < 0);
     records = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, peer.statistics, 0);
     TAP_OK(records != MAP_FAILED);
     for (uint64_t i = 0; i < peer.answer.body.stats.count; i++) {
