@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * A machine that runs: the core's domain, with what it was made of. Counted, since a watcher, consoles
+ * and statistics look at it while others end it; each call does what hv/domain.h says of one that is
+ * killed. This and core.h, console.h are all that the daemon knows of the core.
+ */
+#pragma once
+
+#include "config/domain-config.h"
+#include "daemon/console.h"
+#include "daemon/core.h"
+
+#include <hv/domain.h>
+
+typedef struct _LodgeInstance LodgeInstance;
+
+/**
+ * Read the images that @config names, make a domain of it, and load it. It is paused.
+ *
+ * @core    a reference is taken.
+ * @config  borrowed for the call.
+ *
+ * Returns NULL with an error that names the value or the file, and nothing is left.
+ */
+LodgeInstance *lodge_instance_new(LodgeCore *core, const LodgeDomainConfig *config, GError **error);
+LodgeInstance *lodge_instance_ref(LodgeInstance *instance);
+void lodge_instance_unref(LodgeInstance *instance);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(LodgeInstance, lodge_instance_unref)
+
+/** Each returns FALSE with LODGE_ERROR_FAILED when its state, or its end, forbids it. */
+gboolean lodge_instance_resume(LodgeInstance *instance, GError **error);
+gboolean lodge_instance_pause(LodgeInstance *instance, GError **error);
+gboolean lodge_instance_press_power(LodgeInstance *instance, GError **error);
+/** Power it off and on, whatever it does: reset and loaded anew, paused. */
+gboolean lodge_instance_restart(LodgeInstance *instance, GError **error);
+
+/** Kill it; others may still wait for it. Any thread, does not wait. */
+void lodge_instance_kill(LodgeInstance *instance);
+/** Kill it, and wait until its memory is back. Once. */
+void lodge_instance_destroy(LodgeInstance *instance);
+
+void lodge_instance_get_status(LodgeInstance *instance, struct hv_domain_status *status_out);
+
+/** Called on the watcher's thread when the machine has ended by itself. FALSE: watch no longer. */
+typedef gboolean LodgeInstanceEnded(LodgeInstance *instance, gpointer user_data);
+
+/**
+ * Start a thread that calls @ended at each end, and for the last time once it is killed, and then
+ * @user_data's @destroy. It holds the instance meanwhile.
+ */
+gboolean lodge_instance_watch(LodgeInstance *instance, LodgeInstanceEnded *ended,
+                              gpointer user_data, GDestroyNotify destroy, GError **error);
+
+LodgeConsoleRing *lodge_instance_console(LodgeInstance *instance);
+/** Let the guest's console go on. */
+void lodge_instance_console_resume(LodgeInstance *instance);
+/** Returns how many bytes the guest's serial port took. */
+gsize lodge_instance_console_input(LodgeInstance *instance, const guint8 *data, gsize bytes);
+
+/** A snapshot of its statistics; free with g_free(). */
+struct hv_stat *lodge_instance_get_stats(LodgeInstance *instance, gsize *count_out);
+/** One of them; 0 when there is none of that name. */
+guint64 lodge_instance_get_stat(LodgeInstance *instance, const char *name);
+/** Change its part in the CPUs while it runs. */
+gboolean lodge_instance_set_share(LodgeInstance *instance, const LodgeCpuShare *share,
+                                  GError **error);

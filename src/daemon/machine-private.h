@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* What the files of machines share. */
+#pragma once
+
+#include "daemon/event-hub.h"
+#include "daemon/machine.h"
+#include "daemon/machines.h"
+
+struct _LodgeMachine {
+    gatomicrefcount references;
+    /* Set at creation. */
+    LodgeMachines *machines;
+    GMutex mutex;
+    GCond idle;
+    /* Guarded by mutex; changed only in a job. */
+    LodgeDomainConfig *config; /* the stored one; of a transient machine, what it was made of */
+    LodgeDomainConfig *live;   /* what the instance runs by; NULL when there is none */
+    LodgeInstance *instance;
+    int id; /* -1: no instance */
+    int state, reason;
+    guint64 since_ms;
+    gboolean persistent, autostart;
+    gboolean again; /* the next power-off is a reboot */
+    gboolean gone;  /* no longer among the machines */
+    /* Guarded by mutex. */
+    gboolean busy; /* a job is under way */
+};
+
+/** @config: moved. */
+LodgeMachine *lodge_machine_new(LodgeMachines *machines, LodgeDomainConfig *config,
+                                gboolean persistent);
+
+/** Take one's turn. FALSE with an error when it is gone, or others take too long. */
+gboolean lodge_machine_begin(LodgeMachine *machine, GError **error);
+void lodge_machine_end(LodgeMachine *machine);
+
+/** In a job: set the state, and the moment. */
+void lodge_machine_set_state(LodgeMachine *machine, int state, int reason);
+/** In a job, or before others see it. */
+void lodge_machine_tell(LodgeMachine *machine, int event, int detail);

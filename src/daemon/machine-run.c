@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * A machine's instance: start, changes of state, and what becomes of its end. All in a job, which alone
+ * changes what these functions read without the mutex.
+ */
+#include "daemon/machine-private.h"
+
+#include "common/i18n.h"
+#include "daemon/libvirt-error.h"
+
+#include <libvirt/libvirt.h>
+
+static gboolean refuse_idle(const LodgeMachine *machine, GError **error)
+{
+    return lodge_refuse(error, VIR_ERR_OPERATION_INVALID, _("The machine “%s” does not run"),
+                        machine->config->name);
+}
+
+/* Memory is back, the machine is off, and a transient one is gone. */
+static void stop(LodgeMachine *machine, int reason, int detail)
+{
+    LodgeInstance *instance = machine->instance;
+    LodgeDomainConfig *live;
+
+    lodge_instance_destroy(instance);
+    g_mutex_lock(&machine->mutex);
+    machine->instance = NULL;
+    live = g_steal_pointer(&machine->live);
+    machine->id = -1;
+    machine->again = FALSE;
+    g_mutex_unlock(&machine->mutex);
+    lodge_machine_set_state(machine, VIR_DOMAIN_SHUTOFF, reason);
+    lodge_machine_tell(machine, VIR_DOMAIN_EVENT_STOPPED, detail);
+    if (!machine->persistent) {
+        lodge_machines_remove(machine->machines, machine);
+    }
+    lodge_domain_config_free(live);
+    lodge_instance_unref(instance);
+}
+
+static void tell_reboot(LodgeMachine *machine)
+{
+    lv_domain dom;
+
+    lodge_machine_handle(machine, &dom);
+    lodge_event_hub_reboot(lodge_machines_get_hub(machine->machines), &dom);
+    g_free(dom.name);
+}
+
+/* The instance has ended, or is to: power it off and on. */
+static gboolean restart(LodgeMachine *machine, gboolean run, GError **error)
+{
+    machine->again = FALSE;
+    if (!lodge_instance_restart(machine->instance, error) ||
+        (run && !lodge_instance_resume(machine->instance, error))) {
+        return FALSE;
+    }
+    if (run) {
+        lodge_machine_set_state(machine, VIR_DOMAIN_RUNNING, VIR_DOMAIN_RUNNING_BOOTED);
+    }
+    tell_reboot(machine);
+    return TRUE;
+}
+
+/* What becomes of an instance that ended by itself. FALSE: nothing is left of it. */
+static gboolean act(LodgeMachine *machine, LodgeAction action, gboolean crashed)
+{
+    g_autoptr(GError) error = NULL;
+
+    switch (action) {
+    case LODGE_ACTION_RESTART:
+        if (restart(machine, TRUE, &error)) {
+            return TRUE;
+        }
+        g_warning("%s: %s", machine->config->name, error->message);
+        stop(machine, VIR_DOMAIN_SHUTOFF_FAILED, VIR_DOMAIN_EVENT_STOPPED_FAILED);
+        return FALSE;
+    case LODGE_ACTION_PRESERVE:
+        if (crashed) {
+            lodge_machine_set_state(machine, VIR_DOMAIN_CRASHED, VIR_DOMAIN_CRASHED_PANICKED);
+            lodge_machine_tell(machine, VIR_DOMAIN_EVENT_CRASHED,
+                               VIR_DOMAIN_EVENT_CRASHED_PANICKED);
+        } else {
+            lodge_machine_set_state(machine, VIR_DOMAIN_SHUTDOWN, VIR_DOMAIN_SHUTDOWN_USER);
+            lodge_machine_tell(machine, VIR_DOMAIN_EVENT_SHUTDOWN, VIR_DOMAIN_EVENT_SHUTDOWN_GUEST);
+        }
+        return TRUE;
+    case LODGE_ACTION_DEFAULT:
+    case LODGE_ACTION_DESTROY:
+        break;
+    }
+    if (crashed) {
+        stop(machine, VIR_DOMAIN_SHUTOFF_CRASHED, VIR_DOMAIN_EVENT_STOPPED_CRASHED);
+    } else {
+        stop(machine, VIR_DOMAIN_SHUTOFF_SHUTDOWN, VIR_DOMAIN_EVENT_STOPPED_SHUTDOWN);
+    }
+    return FALSE;
+}
+
+static gboolean judge_end(LodgeMachine *machine, const struct hv_domain_status *status)
+{
+    const LodgeDomainConfig *config = machine->live;
+
+    switch (status->end) {
+    case HV_DOMAIN_END_NONE:
+    case HV_DOMAIN_END_NO_MEMORY:
+        return TRUE;
+    case HV_DOMAIN_END_POWEROFF:
+    case HV_DOMAIN_END_DEBUG_EXIT:
+    case HV_DOMAIN_END_HALTED:
+        return act(machine, machine->again ? LODGE_ACTION_RESTART : config->on_poweroff, FALSE);
+    case HV_DOMAIN_END_REBOOT:
+        return act(machine,
+                   config->on_reboot == LODGE_ACTION_DEFAULT ? LODGE_ACTION_RESTART
+                                                             : config->on_reboot,
+                   FALSE);
+    case HV_DOMAIN_END_TRIPLE_FAULT:
+    case HV_DOMAIN_END_CRASH:
+        g_message("%s: %s", config->name, status->reason);
+        return act(machine, config->on_crash, TRUE);
+    }
+    g_return_val_if_reached(FALSE);
+}
+
+/* The host had no memory for a page: the machine goes on when somebody resumes it. */
+static void out_of_memory(LodgeMachine *machine)
+{
+    if (machine->state == VIR_DOMAIN_RUNNING) {
+        g_message(_("%s: the host has no memory for it; it is paused"), machine->config->name);
+        lodge_machine_set_state(machine, VIR_DOMAIN_PAUSED, VIR_DOMAIN_PAUSED_IOERROR);
+        lodge_machine_tell(machine, VIR_DOMAIN_EVENT_SUSPENDED, VIR_DOMAIN_EVENT_SUSPENDED_IOERROR);
+    }
+}
+
+/* On the watcher's thread. Others may have done it meanwhile. */
+static gboolean on_ended(LodgeInstance *instance, gpointer user_data)
+{
+    LodgeMachine *machine = user_data;
+    struct hv_domain_status status;
+    gboolean more = FALSE;
+
+    for (;;) {
+        g_autoptr(GError) error = NULL;
+
+        if (lodge_machine_begin(machine, &error)) {
+            break;
+        }
+        if (error->code == VIR_ERR_NO_DOMAIN) {
+            return FALSE;
+        }
+    }
+    if (machine->instance == instance) {
+        lodge_instance_get_status(instance, &status);
+        if (status.state >= HV_DOMAIN_STATE_DYING) {
+            stop(machine, VIR_DOMAIN_SHUTOFF_DESTROYED, VIR_DOMAIN_EVENT_STOPPED_DESTROYED);
+        } else if (status.state == HV_DOMAIN_STATE_SHUTDOWN) {
+            more = judge_end(machine, &status);
+        } else {
+            if (status.end == HV_DOMAIN_END_NO_MEMORY) {
+                out_of_memory(machine);
+            }
+            more = TRUE;
+        }
+    }
+    lodge_machine_end(machine);
+    return more;
+}
+
+static void unwatch(gpointer data)
+{
+    LodgeMachine *machine = data;
+    LodgeMachines *machines = machine->machines;
+
+    lodge_machine_unref(machine);
+    lodge_machines_end_watch(machines);
+}
+
+/* Its end, whenever that is, is heard. */
+static gboolean watch(LodgeMachine *machine, LodgeInstance *instance, GError **error)
+{
+    lodge_machines_begin_watch(machine->machines);
+    return lodge_instance_watch(instance, on_ended, lodge_machine_ref(machine), unwatch, error);
+}
+
+/* Others see it from here on, and may kill it. */
+static void publish(LodgeMachine *machine, LodgeInstance *instance, LodgeDomainConfig *live)
+{
+    g_mutex_lock(&machine->mutex);
+    machine->instance = instance;
+    machine->live = live;
+    machine->id = lodge_machines_next_id(machine->machines);
+    machine->again = FALSE;
+    g_mutex_unlock(&machine->mutex);
+    lodge_machine_set_state(machine, VIR_DOMAIN_PAUSED, VIR_DOMAIN_PAUSED_STARTING_UP);
+}
+
+static gboolean start(LodgeMachine *machine, gboolean paused, GError **error)
+{
+    g_autoptr(LodgeDomainConfig) live = NULL;
+    g_autoptr(LodgeInstance) instance = NULL;
+    g_autoptr(LodgeCore) core = NULL;
+
+    if (machine->instance) {
+        return lodge_refuse(error, VIR_ERR_OPERATION_INVALID, _("The machine “%s” runs already"),
+                            machine->config->name);
+    }
+    live = lodge_domain_config_copy(machine->config);
+    core = lodge_machines_get_core(machine->machines, live, error);
+    instance = core ? lodge_instance_new(core, live, error) : NULL;
+    if (!instance) {
+        return FALSE;
+    }
+    publish(machine, lodge_instance_ref(instance), g_steal_pointer(&live));
+    if (!watch(machine, instance, error) || (!paused && !lodge_instance_resume(instance, error))) {
+        stop(machine, VIR_DOMAIN_SHUTOFF_FAILED, VIR_DOMAIN_EVENT_STOPPED_FAILED);
+        return FALSE;
+    }
+    if (paused) {
+        lodge_machine_set_state(machine, VIR_DOMAIN_PAUSED, VIR_DOMAIN_PAUSED_USER);
+    } else {
+        lodge_machine_set_state(machine, VIR_DOMAIN_RUNNING, VIR_DOMAIN_RUNNING_BOOTED);
+    }
+    lodge_machine_tell(machine, VIR_DOMAIN_EVENT_STARTED, VIR_DOMAIN_EVENT_STARTED_BOOTED);
+    if (paused) {
+        lodge_machine_tell(machine, VIR_DOMAIN_EVENT_SUSPENDED, VIR_DOMAIN_EVENT_SUSPENDED_PAUSED);
+    }
+    return TRUE;
+}
+
+static gboolean suspend(LodgeMachine *machine, gboolean unused, GError **error)
+{
+    (void)unused;
+    if (!machine->instance) {
+        return refuse_idle(machine, error);
+    }
+    if (machine->state == VIR_DOMAIN_PAUSED) {
+        return TRUE;
+    }
+    if (machine->state != VIR_DOMAIN_RUNNING) {
+        return lodge_refuse(error, VIR_ERR_OPERATION_INVALID,
+                            _("The machine “%s” has ended: reset or destroy it"),
+                            machine->config->name);
+    }
+    if (!lodge_instance_pause(machine->instance, error)) {
+        return FALSE;
+    }
+    lodge_machine_set_state(machine, VIR_DOMAIN_PAUSED, VIR_DOMAIN_PAUSED_USER);
+    lodge_machine_tell(machine, VIR_DOMAIN_EVENT_SUSPENDED, VIR_DOMAIN_EVENT_SUSPENDED_PAUSED);
+    return TRUE;
+}
+
+static gboolean resume(LodgeMachine *machine, gboolean unused, GError **error)
+{
+    (void)unused;
+    if (!machine->instance) {
+        return refuse_idle(machine, error);
+    }
+    if (machine->state != VIR_DOMAIN_PAUSED) {
+        return lodge_refuse(error, VIR_ERR_OPERATION_INVALID, _("The machine “%s” is not paused"),
+                            machine->config->name);
+    }
+    if (!lodge_instance_resume(machine->instance, error)) {
+        return FALSE;
+    }
+    lodge_machine_set_state(machine, VIR_DOMAIN_RUNNING, VIR_DOMAIN_RUNNING_UNPAUSED);
+    lodge_machine_tell(machine, VIR_DOMAIN_EVENT_RESUMED, VIR_DOMAIN_EVENT_RESUMED_UNPAUSED);
+    return TRUE;
+}
+
+static gboolean reset(LodgeMachine *machine, gboolean unused, GError **error)
+{
+    (void)unused;
+    return machine->instance ? restart(machine, machine->state != VIR_DOMAIN_PAUSED, error)
+                             : refuse_idle(machine, error);
+}
+
+static gboolean press_power(LodgeMachine *machine, gboolean again, GError **error)
+{
+    if (!machine->instance) {
+        return refuse_idle(machine, error);
+    }
+    machine->again = again;
+    return lodge_instance_press_power(machine->instance, error);
+}
+
+static gboolean in_job(LodgeMachine *machine,
+                       gboolean (*change)(LodgeMachine *, gboolean, GError **), gboolean how,
+                       GError **error)
+{
+    gboolean done;
+
+    if (!lodge_machine_begin(machine, error)) {
+        return FALSE;
+    }
+    done = change(machine, how, error);
+    lodge_machine_end(machine);
+    return done;
+}
+
+gboolean lodge_machine_start(LodgeMachine *machine, gboolean paused, GError **error)
+{
+    return in_job(machine, start, paused, error);
+}
+
+gboolean lodge_machine_suspend(LodgeMachine *machine, GError **error)
+{
+    return in_job(machine, suspend, FALSE, error);
+}
+
+gboolean lodge_machine_resume(LodgeMachine *machine, GError **error)
+{
+    return in_job(machine, resume, FALSE, error);
+}
+
+gboolean lodge_machine_reset(LodgeMachine *machine, GError **error)
+{
+    return in_job(machine, reset, FALSE, error);
+}
+
+gboolean lodge_machine_shutdown(LodgeMachine *machine, gboolean again, GError **error)
+{
+    return in_job(machine, press_power, again, error);
+}
+
+gboolean lodge_machine_destroy(LodgeMachine *machine, GError **error)
+{
+    g_autoptr(LodgeInstance) instance = lodge_machine_need_instance(machine, error);
+    g_autoptr(GError) cause = NULL;
+
+    if (!instance) {
+        return FALSE;
+    }
+    lodge_instance_kill(instance);
+    if (!lodge_machine_begin(machine, &cause)) {
+        /* Its watcher was faster, and it was transient. */
+        if (cause->code == VIR_ERR_NO_DOMAIN) {
+            return TRUE;
+        }
+        g_propagate_error(error, g_steal_pointer(&cause));
+        return FALSE;
+    }
+    if (machine->instance == instance) {
+        stop(machine, VIR_DOMAIN_SHUTOFF_DESTROYED, VIR_DOMAIN_EVENT_STOPPED_DESTROYED);
+    }
+    lodge_machine_end(machine);
+    return TRUE;
+}

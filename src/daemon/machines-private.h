@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* What the files that keep the machines share. */
+#pragma once
+
+#include "daemon/machine-private.h"
+
+struct _LodgeMachines {
+    /* Set at creation. */
+    LodgeDomainStore *store;
+    LodgeEventHub *hub;
+    guint64 memory_bytes;
+    /* Held by who changes who there is, a name, or what is on disk; taken in jobs. */
+    GMutex changing;
+    /* Guarded by changing. */
+    LodgeCore *shared;
+    gboolean stopping;
+    GMutex mutex;
+    /* Guarded by mutex. */
+    GPtrArray *all; /* of LodgeMachine */
+    guint watchers;
+    GCond unwatched; /* there is none */
+    /* Atomic. */
+    gint last_id;
+};
+
+/** A reference is taken. */
+void lodge_machines_add(LodgeMachines *machines, LodgeMachine *machine);

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/*
+ * All machines, by UUID, name and id, and their definitions on disk. What changes who there is, or
+ * what is on disk, happens one after the other; looking never waits for that.
+ *
+ * Order of waiting: a machine's job, then changes here, then its mutex. Any thread.
+ */
+#pragma once
+
+#include "config/domain-store.h"
+#include "daemon/event-hub.h"
+#include "daemon/machine.h"
+
+typedef struct _LodgeMachines LodgeMachines;
+
+/**
+ * @store         borrowed.
+ * @hub           borrowed.
+ * @memory_bytes  that all machines of the shared core may have together.
+ */
+LodgeMachines *lodge_machines_new(LodgeDomainStore *store, LodgeEventHub *hub,
+                                  guint64 memory_bytes);
+/** When nothing runs any more. */
+void lodge_machines_free(LodgeMachines *machines);
+
+/** Read what is stored. What is no machine is told on the log, with the file. */
+gboolean lodge_machines_load(LodgeMachines *machines, GError **error);
+/** Kill all that runs, and wait until nothing does; from now on nothing starts. */
+void lodge_machines_stop(LodgeMachines *machines);
+
+/** Each returns a reference, or NULL with VIR_ERR_NO_DOMAIN. */
+LodgeMachine *lodge_machines_find(LodgeMachines *machines, const lv_domain *dom, GError **error);
+LodgeMachine *lodge_machines_find_uuid(LodgeMachines *machines, const char *uuid, GError **error);
+LodgeMachine *lodge_machines_find_name(LodgeMachines *machines, const char *name, GError **error);
+LodgeMachine *lodge_machines_find_id(LodgeMachines *machines, int id, GError **error);
+
+/** All of them, by name; a reference each. */
+GPtrArray *lodge_machines_list(LodgeMachines *machines);
+guint lodge_machines_count_active(LodgeMachines *machines);
+
+/** Define, or define anew. @config: moved. Returns the machine, with a reference. */
+LodgeMachine *lodge_machines_define(LodgeMachines *machines, LodgeDomainConfig *config,
+                                    GError **error);
+/** Make a machine that is gone when it ends, and start it. @config: moved. */
+LodgeMachine *lodge_machines_create(LodgeMachines *machines, LodgeDomainConfig *config,
+                                    gboolean paused, GError **error);
+gboolean lodge_machine_undefine(LodgeMachine *machine, GError **error);
+gboolean lodge_machine_rename(LodgeMachine *machine, const char *name, GError **error);
+gboolean lodge_machine_set_autostart(LodgeMachine *machine, gboolean on, GError **error);
+
+/** Called in a job: change a definition's fields. */
+typedef gboolean LodgeMachineEdit(LodgeDomainConfig *config, gpointer user_data, GError **error);
+
+/**
+ * Change the stored definition, or what the instance runs by, or both; none when one is refused.
+ *
+ * @apply  may be NULL: called before anything is kept, when @live.
+ */
+gboolean lodge_machine_edit(LodgeMachine *machine, gboolean live, gboolean stored,
+                            LodgeMachineEdit *edit,
+                            gboolean (*apply)(LodgeInstance *instance,
+                                              const LodgeDomainConfig *config, GError **error),
+                            gpointer user_data, GError **error);
+
+/** The core for an instance by this definition, with a reference. */
+LodgeCore *lodge_machines_get_core(LodgeMachines *machines, const LodgeDomainConfig *config,
+                                   GError **error);
+/** A number for an instance: each is new. */
+int lodge_machines_next_id(LodgeMachines *machines);
+/** A watcher of an instance begins, and has ended: lodge_machines_stop() waits for it. */
+void lodge_machines_begin_watch(LodgeMachines *machines);
+void lodge_machines_end_watch(LodgeMachines *machines);
+/** In a job: a transient machine has ended. */
+void lodge_machines_remove(LodgeMachines *machines, LodgeMachine *machine);
+LodgeEventHub *lodge_machines_get_hub(LodgeMachines *machines);

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A virtlodged of one's own, on private folders, and TAP for the cases that use it."""
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+
+LIMIT_S = 60
+
+
+class Failed(Exception):
+    """What a case found wrong."""
+
+
+def check(condition, what):
+    if not condition:
+        raise Failed(what)
+
+
+def equal(got, wanted, what):
+    check(got == wanted, f'{what}: {got!r}, expected {wanted!r}')
+
+
+def wait_for(condition, what, limit_s=LIMIT_S):
+    """Until it is true; the limit only ends what hangs."""
+    end = time.monotonic() + limit_s
+    while not condition():
+        check(time.monotonic() < end, f'{what}: not within {limit_s} s')
+        time.sleep(0.01)
+
+
+class Daemon:
+    """virtlodged with folders of its own. What it says is kept, and shown when a case fails."""
+
+    def __init__(self, program, options=()):
+        self.program, self.options = program, list(options)
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix='lodge-'))
+        (self.folder / 'run').mkdir(mode=0o700)
+        self.sockets = self.folder / 'run/libvirt'
+        self.socket = self.sockets / 'virtlodged-sock'
+        self.machines = self.folder / 'config/lodge/machines'
+        self.environment = {
+            'PATH': os.environ['PATH'], 'LC_ALL': 'C.UTF-8', 'HOME': str(self.folder),
+            'XDG_RUNTIME_DIR': str(self.folder / 'run'),
+            'XDG_CONFIG_HOME': str(self.folder / 'config'),
+            'XDG_CACHE_HOME': str(self.folder / 'cache'), 'LIBVIRT_AUTOSTART': '0',
+            **{name: value for name, value in os.environ.items() if name.endswith('SAN_OPTIONS')}}
+        self.uri = f'lodge:///session?socket={self.socket}'
+        self.log = self.folder / 'log'
+        self.process = None
+
+    def start(self):
+        with open(self.log, 'ab') as log:
+            self.process = subprocess.Popen(
+                [self.program, '--runtime-dir', str(self.sockets), *self.options],
+                env=self.environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        wait_for(lambda: self.socket.exists() or self.process.poll() is not None, 'its socket')
+        check(self.process.poll() is None, f'virtlodged ended: {self.said()}')
+        return self
+
+    def stop(self, number=signal.SIGTERM, status=0):
+        self.process.send_signal(number)
+        try:
+            equal(self.process.wait(LIMIT_S), status, 'exit status of virtlodged')
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            raise Failed('virtlodged did not end') from None
+
+    def said(self):
+        return self.log.read_text(errors='replace') if self.log.exists() else ''
+
+    def remove(self):
+        if self.process and self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        shutil.rmtree(self.folder)
+
+    def __enter__(self):
+        return self.start()
+
+    def __exit__(self, kind, *_):
+        try:
+            if kind is None and self.process.poll() is None:
+                self.stop()
+        finally:
+            self.remove()
+
+    def virsh(self, *arguments, status=0, read_only=False):
+        """What it says, on success or on failure, as `status` expects."""
+        line = ['virsh', *(['-r'] if read_only else []), '-c', self.uri, *arguments]
+        done = subprocess.run(line, env=self.environment, cwd=self.folder, check=False,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, timeout=LIMIT_S)
+        out, err = done.stdout.decode(), done.stderr.decode()
+        check(done.returncode == status,
+              f'virsh {" ".join(arguments)}: status {done.returncode}, said {out}{err}')
+        check(self.process.poll() is None, f'virtlodged ended: {self.said()}')
+        return out if status == 0 else err
+
+
+def machine_xml(name, kernel, command_line='payload=echo', memory_mib=16, more='', devices='',
+                vcpus=1):
+    return f"""<domain type='lodge' xmlns:lodge='urn:lodge:domain:1'>
+  <name>{name}</name>
+  <memory unit='MiB'>{memory_mib}</memory>
+  <vcpu>{vcpus}</vcpu>
+  <os><type arch='x86_64'>hvm</type><kernel>{kernel}</kernel>
+    <cmdline>{command_line}</cmdline></os>
+  {more}
+  <devices><serial type='pty'><target port='0'/></serial><console type='pty'/>{devices}</devices>
+</domain>"""
+
+
+def have(program):
+    return shutil.which(program) is not None
+
+
+def run(cases, make, only=None):
+    """Run functions, each with what `make` gives; print TAP."""
+    chosen = [case for case in cases if not only or case.__name__.replace('_', '-') == only]
+    prefix = pathlib.Path(sys.argv[0]).name
+    print(f'1..{len(chosen)}', flush=True)
+    failed = 0
+    for number, case in enumerate(chosen, 1):
+        problem = None
+        try:
+            with make() as daemon:
+                try:
+                    case(daemon)
+                except Exception:
+                    print(daemon.said(), file=sys.stderr)
+                    raise
+        except (Failed, subprocess.TimeoutExpired) as error:
+            problem = str(error)
+        except Exception:  # a case's own mistake is a failure with its place
+            problem = traceback.format_exc()
+        failed += problem is not None
+        name = f'daemon.{prefix}.{case.__name__.replace("_", "-")}'
+        print(f'{"not ok" if problem else "ok"} {number} - {name}', flush=True)
+        for line in (problem or '').splitlines():
+            print(f'# {line}', flush=True)
+    return 1 if failed else 0
