@@ -15,9 +15,11 @@
 static const LodgeVerb verbs[] = {
     {"run", N_("start a machine in this terminal, without a daemon"), lodge_verb_run},
     {"list", N_("list machines"), lodge_verb_list},
+    {"create", N_("create machines from a definition"), lodge_verb_create},
     {"start", N_("start machines, or let paused ones go on"), lodge_verb_start},
     {"stop", N_("ask guests to shut down, and wait"), lodge_verb_stop},
     {"destroy", N_("end machines at once"), lodge_verb_destroy},
+    {"delete", N_("delete machines, whatever their state"), lodge_verb_delete},
 };
 
 static void print_help(void)

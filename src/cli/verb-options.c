@@ -25,9 +25,10 @@ static void add_common(GOptionContext *context, LodgeVerbOptions *options, guint
         {LODGE_VERB_OPTION_JSON,
          {{"json", 0, 0, G_OPTION_ARG_NONE, &options->json, N_("print JSON, for programs"), NULL},
           {NULL}}},
-        {LODGE_VERB_OPTION_BULK,
-         {{"all", 'a', 0, G_OPTION_ARG_NONE, &options->all, N_("all machines"), NULL},
-          {"jobs", 'j', 0, G_OPTION_ARG_INT, &options->jobs,
+        {LODGE_VERB_OPTION_ALL,
+         {{"all", 'a', 0, G_OPTION_ARG_NONE, &options->all, N_("all machines"), NULL}, {NULL}}},
+        {LODGE_VERB_OPTION_JOBS,
+         {{"jobs", 'j', 0, G_OPTION_ARG_INT, &options->jobs,
            N_("how many machines at a time, 1 to 256"), N_("N")},
           {NULL}}},
         {LODGE_VERB_OPTION_LIVE,
@@ -133,7 +134,7 @@ gboolean lodge_verb_options_parse(LodgeVerbOptions *options, const LodgeVerbHelp
     for (int i = 1; i < argc; i++) {
         options->parameters[i - 1] = g_strdup(argv[i]);
     }
-    if ((wanted & LODGE_VERB_OPTION_BULK) && (options->jobs < 1 || options->jobs > JOBS_MOST)) {
+    if ((wanted & LODGE_VERB_OPTION_JOBS) && (options->jobs < 1 || options->jobs > JOBS_MOST)) {
         return lodge_error_refuse(error, _("--jobs %d: expected a number from 1 to %d"),
                                   options->jobs, JOBS_MOST);
     }

@@ -11,7 +11,7 @@ typedef struct {
     const char *summary;     /* one sentence */
     const char *description; /* below the options, or NULL */
     guint min, max;          /* how many parameters there may be */
-    guint jobs;              /* LODGE_VERB_OPTION_BULK: the default of --jobs */
+    guint jobs;              /* LODGE_VERB_OPTION_JOBS: the default of --jobs */
 } LodgeVerbHelp;
 
 #define LODGE_VERB_MANY G_MAXUINT
@@ -31,8 +31,9 @@ typedef struct {
 typedef enum {
     LODGE_VERB_OPTION_CONNECT = 1u << 0,
     LODGE_VERB_OPTION_JSON = 1u << 1,
-    LODGE_VERB_OPTION_BULK = 1u << 2, /* --all, --jobs */
-    LODGE_VERB_OPTION_LIVE = 1u << 3, /* --once, --interval */
+    LODGE_VERB_OPTION_ALL = 1u << 2,
+    LODGE_VERB_OPTION_JOBS = 1u << 3,
+    LODGE_VERB_OPTION_LIVE = 1u << 4, /* --once, --interval */
 } LodgeVerbOption;
 
 /**

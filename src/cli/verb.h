@@ -29,6 +29,8 @@ int lodge_verb_fail(const GError *error);
 
 int lodge_verb_run(int argc, char **argv);
 int lodge_verb_list(int argc, char **argv);
+int lodge_verb_create(int argc, char **argv);
 int lodge_verb_start(int argc, char **argv);
 int lodge_verb_stop(int argc, char **argv);
 int lodge_verb_destroy(int argc, char **argv);
+int lodge_verb_delete(int argc, char **argv);
