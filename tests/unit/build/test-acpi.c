@@ -75,9 +75,31 @@ static void test_tables(void)
     test_guest_finish(&guest);
 }
 
+/* What the machine lacks is in no table. */
+static void test_absent(void)
+{
+    guint64 rsdp = 0, xsdt, fadt;
+    TestGuest guest;
+
+    test_guest_init(&guest);
+    guest.writer.layout.timers_absent = HV_TIMER_HPET | HV_TIMER_RTC;
+    guest.writer.layout.hpet_base = 0;
+    TAP_OK(lodge_acpi_load(&guest.writer, &rsdp, NULL));
+    xsdt = peek(&guest, rsdp + 24, 8);
+    TAP_EQ(sum(&guest, xsdt, peek(&guest, xsdt + 4, 4)), 0);
+    TAP_EQ(peek(&guest, xsdt + 4, 4), 36 + 2 * 8);
+    fadt = find_table(&guest, xsdt, "FACP");
+    TAP_OK(fadt && find_table(&guest, xsdt, "APIC"));
+    TAP_EQ(find_table(&guest, xsdt, "HPET"), 0);
+    TAP_EQ(peek(&guest, fadt + 108, 1), 0);                 /* CENTURY */
+    TAP_EQ(peek(&guest, fadt + 109, 2) & 1u << 5, 1u << 5); /* IAPC_BOOT_ARCH: no CMOS RTC */
+    test_guest_finish(&guest);
+}
+
 int main(int argc, char **argv)
 {
-    static const struct tap_case cases[] = {{"build.acpi.tables", test_tables}};
+    static const struct tap_case cases[] = {{"build.acpi.tables", test_tables},
+                                            {"build.acpi.absent", test_absent}};
 
     return tap_run(argc, argv, cases, HV_ARRAY_LEN(cases));
 }

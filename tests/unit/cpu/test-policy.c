@@ -289,6 +289,37 @@ static void test_paravirtual(void)
     TAP_EQ(hv_cpuid(&cpu, 0x40000100, 0).eax, 0);
 }
 
+/* A machine without a TSC: nothing tells of one, or needs it. */
+static void test_no_tsc(void)
+{
+    static const struct {
+        uint32_t leaf;
+        unsigned reg; /* of struct hv_cpuid_leaf */
+        uint32_t bits;
+    } gone[] = {
+        {1, 3, 1u << 4},            /* TSC */
+        {1, 2, 1u << 24},           /* TSC_DEADLINE */
+        {7, 1, 1u << 1},            /* TSC_ADJUST */
+        {0x15, 0, UINT32_MAX},      /* the ratio */
+        {0x80000001, 3, 1u << 27},  /* RDTSCP */
+        {0x80000007, 3, 1u << 8},   /* invariant */
+        {0x40000110, 0, UINT32_MAX} /* its rate, in our own leaves */
+    };
+
+    make(2, 1000000, true);
+    hv_cpu_policy_show_pv(&policy, 0);
+    for (unsigned hidden = 0; hidden < 2; hidden++) {
+        policy.tsc_hidden = hidden;
+        for (size_t i = 0; i < HV_ARRAY_LEN(gone); i++) {
+            struct hv_cpuid_leaf leaf = hv_cpuid(&cpu, gone[i].leaf, 0);
+            const uint32_t regs[] = {leaf.eax, leaf.ebx, leaf.ecx, leaf.edx};
+
+            TAP_EQ((regs[gone[i].reg] & gone[i].bits) == 0, hidden);
+        }
+        TAP_EQ(hv_cpuid(&cpu, 1, 0).edx & 1u << 9, 1u << 9); /* the rest stays: the APIC */
+    }
+}
+
 int main(int argc, char **argv)
 {
     static const struct tap_case cases[] = {
@@ -304,6 +335,7 @@ int main(int argc, char **argv)
         {"cpu.policy.tsc-ratio", test_tsc_ratio},
         {"cpu.policy.arch-capabilities", test_arch_capabilities},
         {"cpu.policy.paravirtual", test_paravirtual},
+        {"cpu.policy.no-tsc", test_no_tsc},
         {"pv.realtime-hint", test_realtime_hint},
     };
 
