@@ -345,6 +345,145 @@ static void test_raised_again(void)
     }
 }
 
+/* ---- masked ---- */
+
+/* A tick while its wire to vCPU 1 is masked; then vCPU 0 unmasks that, and vCPU 1 has to be woken. */
+static void unmask_after_tick(const struct source *source, unsigned pin, uint64_t entry)
+{
+    const uint64_t to_1 = UINT64_C(1) << 56 | entry;
+    struct rig *rig = begin(source);
+
+    rig_apic_enable(rig, 0);
+    rig_apic_enable(rig, 1);
+    rig_ioapic_write(rig, pin, 0x10000 | to_1);
+    rig_outb(rig, 0x21, 0xff);
+    rig_advance(rig, 3 * MS);
+    TAP_OK(pending_of(rig, source) > 0);
+    TAP_EQ(rig_take(rig, 1), -1);
+    rig->kicks[1] = 0;
+    rig_ioapic_write(rig, pin, to_1);
+    rig_advance(rig, MS);
+    TAP_OK(rig->kicks[1] > 0);
+    TAP_EQ(rig_take(rig, 1), (uint8_t)entry);
+    TAP_EQ(hv_load_relaxed(&timer_of(rig, source)->counters.accepted), 1);
+    hv_vpt_check(timer_of(rig, source));
+}
+
+/* The same by the 8259A, which keeps the edge of a pin that is masked. */
+static void unmask_pic(const struct source *source)
+{
+    struct rig *rig = begin(source);
+
+    rig_outb(rig, 0x21, 0xff);
+    rig_advance(rig, 3 * MS);
+    TAP_EQ(rig_take(rig, 0), -1);
+    rig->kicks[0] = 0;
+    rig_outb(rig, 0x21, 0x00);
+    TAP_OK(rig->kicks[0] > 0);
+    TAP_EQ(rig_take(rig, 0), source->vector);
+}
+
+/*
+ * The 2009 case of Xen's: a vCPU that had halted for its timer was not woken by the unmasking. Not the
+ * RTC by the I/O APIC: its wire stays high until register C is read, and there is no other edge.
+ */
+static void test_unmask_wakeup(void)
+{
+    unmask_after_tick(&sources[0], 2, 0x50);
+    unmask_after_tick(&sources[2], 20, 0x60);
+    unmask_pic(&sources[0]);
+    unmask_pic(&sources[1]);
+}
+
+/* HPET timer 0, level-triggered, its pin masked: its wire stands, and is one interrupt when it opens. */
+static void test_level_masked(void)
+{
+    struct rig *rig = begin(&sources[2]);
+    const struct hv_vpt *vpt = timer_of(rig, &sources[2]);
+
+    rig_ioapic_write(rig, 20, 0x18060);
+    rig_mmio_write(rig, HPET_TIMER, 4, 20 << 9 | 0x0e);
+    rig_advance(rig, 5 * MS + MS / 2);
+    TAP_EQ(rig_take(rig, 0), -1);
+    TAP_EQ(rig_mmio_read(rig, HV_HPET_BASE + 0x20, 4), 1);
+    TAP_EQ(hv_load_relaxed(&vpt->counters.issued), 1);
+    rig_ioapic_write(rig, 20, 0x8060);
+    TAP_EQ(rig_take(rig, 0), 0x60);
+    TAP_EQ(hv_load_relaxed(&vpt->counters.accepted), 1);
+    rig_mmio_write(rig, HV_HPET_BASE + 0x20, 4, 1);
+    rig_eoi(rig, 0);
+    TAP_EQ(rig_take(rig, 0), -1);
+    /* The backlog goes on once the status is cleared, one a period, each seen to. */
+    TAP_EQ(hv_load_relaxed(&vpt->pending), 4);
+    for (unsigned i = 0; i < 3; i++) {
+        rig_advance(rig, MS);
+        TAP_EQ(rig_take(rig, 0), 0x60);
+        rig_mmio_write(rig, HV_HPET_BASE + 0x20, 4, 1);
+        rig_eoi(rig, 0);
+    }
+    TAP_EQ(hv_load_relaxed(&vpt->counters.accepted), 4);
+    hv_vpt_check(vpt);
+}
+
+/* ---- the local APIC's phase ---- */
+
+/* Each period ends where it would have, whatever was between: in step with the count as it reads. */
+static void check_phase(struct rig *rig, uint64_t origin_ns)
+{
+    const uint64_t passed = hv_clock_now(&rig->clock).v - origin_ns;
+    const uint32_t count = rig_apic_read(rig, 0, 0x390);
+
+    TAP_EQ(count, 25000 - passed % MS / HV_LAPIC_TICK_NS);
+}
+
+static void test_lapic_phase(void)
+{
+    static struct hv_timer_queue other;
+    const struct hv_vpt_policy merge = {.kind = HV_TICK_MERGE};
+    const struct source *lapic = &sources[3];
+    struct rig *rig = begin(lapic);
+    const uint64_t origin_ns = hv_clock_now(&rig->clock).v;
+    struct hv_timer_queue *homes[] = {&other, &rig->queue};
+    bool masked = false;
+
+    hv_timer_queue_init(&other, &rig->clock, &rig->bell, 1);
+    hv_platform_set_tick_policy(&rig->platform, HV_VPT_LAPIC, &merge);
+    for (unsigned i = 0; i < 1000; i++) {
+        uint64_t next;
+
+        /* Ticks are missed, or none. */
+        hv_clock_advance(&rig->clock, tap_rng() % (tap_rng() % 4 ? MS : 10 * MS));
+        if (tap_rng() % 2) {
+            masked = !masked;
+            rig_apic_write(rig, 0, 0x320, masked ? 0x300ee : 0x200ee);
+        }
+        if (tap_rng() % 2) {
+            hv_platform_rehome_timers(&rig->platform, 0, homes[tap_rng() % 2]);
+        }
+        (void)take_all(rig, lapic);
+        check_phase(rig, origin_ns);
+        /* The vCPU comes to what it has missed; from there on the next is on the grid. */
+        hv_timer_queue_run(&other, hv_clock_now(&rig->clock));
+        rig_run_timers(rig);
+        (void)take_all(rig, lapic);
+        next = hv_load_relaxed(&timer_of(rig, lapic)->due_ns);
+        TAP_EQ((next - origin_ns) % MS, 0);
+        hv_clock_advance(&rig->clock, next - hv_clock_now(&rig->clock).v - 1);
+        hv_timer_queue_run(&other, hv_clock_now(&rig->clock));
+        rig_run_timers(rig);
+        TAP_EQ(take_all(rig, lapic), 0);
+        hv_clock_advance(&rig->clock, 1);
+        hv_timer_queue_run(&other, hv_clock_now(&rig->clock));
+        rig_run_timers(rig);
+        TAP_EQ(take_all(rig, lapic), !masked);
+        check_phase(rig, origin_ns);
+    }
+    TAP_EQ(hv_load_relaxed(&timer_of(rig, lapic)->counters.fired),
+           (hv_clock_now(&rig->clock).v - origin_ns) / MS);
+    hv_platform_rehome_timers(&rig->platform, 0, &rig->queue);
+    hv_timer_queue_finish(&other);
+}
+
 /* ---- saved as of one moment ---- */
 
 /* A one-shot of the local APIC and of the HPET, in a millisecond; the PM timer's half, later. */
@@ -422,6 +561,9 @@ int main(int argc, char **argv)
         {"vpt.rewritten-registers", test_rewritten},
         {"vpt.ways", test_ways},
         {"vpt.raised-again", test_raised_again},
+        {"vpt.unmask-wakeup", test_unmask_wakeup},
+        {"vpt.level-masked", test_level_masked},
+        {"vpt.lapic-phase", test_lapic_phase},
         {"vpt.saved-as-of-one-moment", test_saved_at_once},
     };
 
