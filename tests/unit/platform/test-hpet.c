@@ -155,7 +155,7 @@ static void test_one_shot(void)
     TAP_EQ(take(rig), 0x60);
 }
 
-/* Xen's b144cf45d5: a 32-bit comparator in the past fires at once, not after the wrap (43 s). */
+/* Report 37, Xen's b144cf45d5: a 32-bit comparator in the past fires at once, not after the wrap (43 s). */
 static void test_narrow_one_shot(void)
 {
     static const uint32_t behind[] = {1, 100, 1000000, 500000000};
@@ -182,6 +182,7 @@ static void test_narrow_one_shot(void)
     TAP_EQ(take(rig), 0x60);
 }
 
+/* Report 37 over a save: what has passed by then fires at once, what has not does in its time. */
 static void test_saved_late(void)
 {
     struct hv_hpet_record record;
@@ -314,7 +315,7 @@ static void test_level(void)
     TAP_EQ(read64(rig, STATUS), 0);
 }
 
-/* Xen's fb0e37df71, 472a13988a: route bits are kept under legacy replacement. */
+/* Report 39, Xen's fb0e37df71 and 472a13988a: route bits are kept under legacy replacement. */
 static void test_legacy(void)
 {
     struct rig *rig = start();
@@ -447,13 +448,13 @@ int main(int argc, char **argv)
         {"platform.hpet.registers", test_registers},
         {"platform.hpet.counter", test_counter},
         {"platform.hpet.one-shot", test_one_shot},
-        {"platform.hpet.narrow-one-shot", test_narrow_one_shot},
-        {"platform.hpet.saved-late", test_saved_late},
+        {"reports.37.hpet-comparator-in-the-past", test_narrow_one_shot},
+        {"reports.37.hpet-saved-late", test_saved_late},
         {"platform.hpet.periodic", test_periodic},
         {"platform.hpet.narrow-periodic", test_narrow_periodic},
         {"platform.hpet.extreme-periods", test_extreme_periods},
         {"platform.hpet.level", test_level},
-        {"platform.hpet.legacy", test_legacy},
+        {"reports.39.hpet-legacy-routes", test_legacy},
         {"platform.hpet.record", test_record},
     };
 

@@ -329,7 +329,7 @@ static void test_reset(void)
     TAP_EQ(in(rig, RTC_SECONDS), 0x41);
 }
 
-/* Xen's XSA-503: two vCPUs race with index and data; each access stays inside the memory. */
+/* Report 42, Xen's XSA-503 (52350da926): two vCPUs race with index and data; each access stays inside the memory. */
 struct racer {
     struct rig *rig;
     uint8_t index;
@@ -465,13 +465,13 @@ int main(int argc, char **argv)
         {"platform.rtc.formats", test_formats},
         {"platform.rtc.set-stops", test_set_stops},
         {"platform.rtc.divider", test_divider},
-        {"platform.rtc.update-in-progress", test_update_in_progress},
+        {"reports.41.rtc-update-in-progress", test_update_in_progress},
         {"platform.rtc.update-interrupt", test_update_interrupt},
         {"platform.rtc.alarm", test_alarm},
         {"platform.rtc.periodic", test_periodic},
         {"platform.rtc.catches-up", test_catches_up},
         {"platform.rtc.reset", test_reset},
-        {"platform.rtc.race", test_race},
+        {"reports.42.rtc-index-and-data", test_race},
         {"platform.rtc.record", test_record},
     };
 
