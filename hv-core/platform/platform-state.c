@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The platform as a whole: its timers' statistics and pauses, and its save record. */
-#include "platform/platform.h"
+#include "platform/platform-private.h"
 
 #include <errno.h>
 #include <string.h>
@@ -64,32 +64,18 @@ unsigned hv_platform_timers(const struct hv_platform *platform)
 /* Name, and the interrupt where the device alone decides it. */
 static void platform_describe(const struct hv_vpt *vpt, struct hv_platform_timer *timer)
 {
-    const char *name = "lapic";
-    unsigned number = vpt->index;
+    const char *name = hv_vpt_source_name(vpt->source);
 
-    switch (vpt->source) {
-    case HV_VPT_PIT:
-        name = "pit";
-        break;
-    case HV_VPT_RTC:
-        hv_format(timer->name, sizeof(timer->name), "rtc");
-        timer->irq = 8;
-        return;
-    case HV_VPT_PM:
-        hv_format(timer->name, sizeof(timer->name), "pm");
-        timer->irq = HV_ACPI_SCI;
-        return;
-    case HV_VPT_HPET0:
-    case HV_VPT_HPET1:
-    case HV_VPT_HPET2:
-        name = "hpet";
-        number = (unsigned)(vpt->source - HV_VPT_HPET0);
-        break;
-    case HV_VPT_LAPIC:
-    case HV_VPT_SOURCES:
-        break;
+    if (vpt->source == HV_VPT_LAPIC) {
+        hv_format(timer->name, sizeof(timer->name), "%s%u", name, vpt->index);
+    } else {
+        hv_format(timer->name, sizeof(timer->name), "%s", name);
     }
-    hv_format(timer->name, sizeof(timer->name), "%s%u", name, number);
+    if (vpt->source == HV_VPT_RTC) {
+        timer->irq = PLATFORM_IRQ_RTC;
+    } else if (vpt->source == HV_VPT_PM) {
+        timer->irq = HV_ACPI_SCI;
+    }
 }
 
 void hv_platform_get_timer(const struct hv_platform *platform, unsigned index,

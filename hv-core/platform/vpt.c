@@ -180,6 +180,17 @@ void hv_vpt_retarget(struct hv_vpt *vpt, unsigned index)
 
 /* ---- one timer ---- */
 
+const char *hv_vpt_source_name(enum hv_vpt_source source)
+{
+    static const char *const names[HV_VPT_SOURCES] = {
+        [HV_VPT_LAPIC] = "lapic", [HV_VPT_PIT] = "pit0",    [HV_VPT_RTC] = "rtc",
+        [HV_VPT_HPET0] = "hpet0", [HV_VPT_HPET1] = "hpet1", [HV_VPT_HPET2] = "hpet2",
+        [HV_VPT_PM] = "pm",
+    };
+
+    return names[source];
+}
+
 static void make_timer(struct hv_vpt *vpt, const struct hv_vpt_set *set, unsigned vcpu,
                        enum hv_rank rank)
 {
@@ -258,8 +269,8 @@ static uint64_t vpt_clamp(struct hv_vpt *vpt, uint64_t ticks, uint32_t hz)
     }
     if (hv_load_relaxed(&vpt->counters.period_clamped) == 0) {
         hv_log_guest(&vpt->log, hv_clock_now(vpt->clock), HV_LOG_LEVEL_INFO,
-                     "timer source %u of vCPU %u: a period of %llu ns is served as %llu ns",
-                     (unsigned)vpt->source, vpt->index,
+                     "timer %s of vCPU %u: a period of %llu ns is served as %llu ns",
+                     hv_vpt_source_name(vpt->source), vpt->index,
                      (unsigned long long)hv_ticks_to_ns(ticks, hz),
                      (unsigned long long)hv_ticks_to_ns(floor_ticks, hz));
     }

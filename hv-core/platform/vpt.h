@@ -48,6 +48,8 @@
 
 /** libvirt's word for it; a literal. */
 const char *hv_tick_policy_name(enum hv_tick_policy policy);
+/** As statistics and logs name it; a literal. Of local APICs' there is one a vCPU. */
+const char *hv_vpt_source_name(enum hv_vpt_source source);
 
 /* Counters with the names of statistics: timer.<i>.*. One writer, relaxed readers. */
 struct hv_vpt_counters {
