@@ -438,6 +438,11 @@ double bench_thread_ns(void)
     return clock_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
+double bench_process_ns(void)
+{
+    return clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+}
+
 double bench_wall_ns(void)
 {
     return clock_ns(CLOCK_MONOTONIC);

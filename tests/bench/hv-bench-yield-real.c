@@ -225,7 +225,7 @@ int yield_run_real(const struct yield_parameters *parameters, enum yield_variant
     };
     struct hv_sched *sched = NULL;
     struct hv_clock clock;
-    double began;
+    double began, cpu_began;
     int rc = machines ? 0 : -ENOMEM;
 
     hv_clock_init_host(&clock);
@@ -240,6 +240,7 @@ int yield_run_real(const struct yield_parameters *parameters, enum yield_variant
     sched->queues.tuning.slice_ns = parameters->slice_ns;
     sched->queues.tuning.penalty = variant >= YIELD_PENALTY;
     began = bench_wall_ns();
+    cpu_began = bench_process_ns();
     for (unsigned i = 0; rc == 0 && i < vms; i++) {
         rc = start(sched, &machines[i], parameters, variant, seed + i);
     }
@@ -248,6 +249,8 @@ int yield_run_real(const struct yield_parameters *parameters, enum yield_variant
         stop(sched, &machines[i]);
     }
     collect(machines, vms, (bench_wall_ns() - began) / 1e9, result_out);
+    result_out->cpu_pct = 100 * (bench_process_ns() - cpu_began) / (bench_wall_ns() - began) /
+                          (double)parameters->pcpus;
     hv_sched_destroy(sched);
     for (unsigned i = 0; i < vms; i++) {
         hv_group_finish(&machines[i].group);

@@ -5,7 +5,9 @@
  *
  * Gains are run by run, with the same seed: over `vanilla`, where the guest has no paravirtual lock;
  * and over `kick`, where it has one, and who was kicked waits for its turn. More than its part of what
- * one machine has alone is not to be had. --sweep changes one parameter at a time, and marks where
+ * one machine has alone is not to be had. Rows in real time say how much of its CPUs the host let it
+ * have, without which they say little, and by how much the simulation of the same machines is off,
+ * which without a row of 20 or less predicts nothing of this host. --sweep changes one parameter at a time, and marks where
  * `boost+penalty`, the product's way, loses against one of the two.
  */
 #include "bench/hv-bench-yield.h"
@@ -129,6 +131,9 @@ enum figure {
     FIGURE_HALTS,
     FIGURE_ATTEMPTED,
     FIGURE_SWITCHES,
+    /* Of rows in real time. */
+    FIGURE_CPU,
+    FIGURE_MISS,
     FIGURES,
 };
 
@@ -142,6 +147,8 @@ static const char *const figure_names[FIGURES] = {
     [FIGURE_HALTS] = "halts_per_s",
     [FIGURE_ATTEMPTED] = "yields_per_s",
     [FIGURE_SWITCHES] = "switches_per_s",
+    [FIGURE_CPU] = "cpu_pct",
+    [FIGURE_MISS] = "model_miss_pct",
 };
 
 static double gain_over(const struct yield_result *result, const struct yield_result *base)
@@ -168,6 +175,8 @@ static void note_run(struct bench_series *figures, unsigned run, const struct yi
     *values[FIGURE_HALTS] = result->halts / seconds;
     *values[FIGURE_ATTEMPTED] = result->attempted / seconds;
     *values[FIGURE_SWITCHES] = result->switches / seconds;
+    *values[FIGURE_CPU] = result->cpu_pct;
+    *values[FIGURE_MISS] = result->miss_pct;
 }
 
 struct plan {
@@ -182,10 +191,20 @@ static int run_one(const struct plan *plan, const struct yield_parameters *param
                    enum yield_variant variant, unsigned run, struct yield_result *result_out)
 {
     uint64_t seed = plan->bench->seed + run * 7919 + 1;
+    struct yield_result model;
+    int rc = yield_run_sim(parameters, variant, plan->vms, plan->span_ns, seed, &model);
 
-    return plan->engine == ENGINE_SIM
-               ? yield_run_sim(parameters, variant, plan->vms, plan->span_ns, seed, result_out)
-               : yield_run_real(parameters, variant, plan->vms, plan->span_ns, seed, result_out);
+    if (plan->engine == ENGINE_SIM) {
+        *result_out = model;
+        return rc;
+    }
+    if (rc == 0) {
+        rc = yield_run_real(parameters, variant, plan->vms, plan->span_ns, seed, result_out);
+    }
+    if (rc == 0 && result_out->records_per_s > 0) {
+        result_out->miss_pct = gain_over(&model, result_out);
+    }
+    return rc;
 }
 
 /* All that are chosen, and those that gains are over, in each run beginning with another. */
@@ -238,7 +257,8 @@ static void print_rows(const struct plan *plan, uint64_t chosen, const char *swe
             bench_row_number(bench, "value", value);
             bench_row_text(bench, "region", gain < -1 ? "loses" : gain > 1 ? "wins" : "even");
         }
-        for (unsigned figure = 0; figure < FIGURES; figure++) {
+        for (unsigned figure = 0; figure < (plan->engine == ENGINE_REAL ? FIGURES : FIGURE_CPU);
+             figure++) {
             bench_row_figure(bench, figure_names[figure], &plan->figures[i]->each[figure]);
         }
         bench_row_end(bench);

@@ -108,6 +108,8 @@ struct yield_result {
     double records_per_s; /* of a machine, on average */
     double share_error_pct;
     double attempted, successful, kicks, halts, switches;
+    double cpu_pct;  /* in real time: of the pCPUs, how much the host let them have */
+    double miss_pct; /* in real time: by how much the simulation of the same is off */
 };
 
 /** One run of @vms machines. Returns 0, or a negative errno. */

@@ -132,8 +132,9 @@ void bench_figure_interval(const struct bench_figure *figure, double *low_out, d
 /** Start a thread. Ends the process if it cannot: those started before it wait for it. */
 void bench_thread_start(pthread_t *id_out, void *(*body)(void *context), void *context);
 
-/** CPU time of this thread, and time by the monotonic clock, in ns. */
+/** CPU time of this thread, of all threads, and time by the monotonic clock, in ns. */
 double bench_thread_ns(void);
+double bench_process_ns(void);
 double bench_wall_ns(void);
 
 /* ---- output ---- */
