@@ -33,8 +33,7 @@ static const int allowed[] = {
     SCMP_SYS(madvise),
     SCMP_SYS(getrandom),
     SCMP_SYS(getrusage),
-    /* sleeping and waking; timers that are there, and clocks where the host has no fast
-       ones */
+    /* sleeping and waking; timers that are there; clocks, where the host has no fast ones */
     SCMP_SYS(futex),
     SCMP_SYS(poll),
     SCMP_SYS(ppoll),

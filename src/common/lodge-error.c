@@ -26,6 +26,7 @@ static const struct {
     {EOVERFLOW, LODGE_ERROR_INPUT, N_("a size or count is out of range")},
     {EPROTO, LODGE_ERROR_FAILED, N_("the data is malformed")},
     {EIO, LODGE_ERROR_FAILED, N_("a device failed")},
+    {ENOTCONN, LODGE_ERROR_FAILED, N_("the connection to the core is lost")},
     {ETIMEDOUT, LODGE_ERROR_FAILED, N_("it took too long")},
 };
 
