@@ -3,13 +3,13 @@
 #include "cli/bulk.h"
 
 #include "cli/progress.h"
+#include "cli/signals.h"
 #include "cli/verb.h"
 #include "common/i18n.h"
 #include "common/lodge-error.h"
 #include "common/thread.h"
 #include "config/text.h"
 
-#include <glib-unix.h>
 #include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -161,31 +161,22 @@ static gpointer work(gpointer data)
     return NULL;
 }
 
-static gboolean on_signal(LodgeBulk *bulk, int number)
+static void on_signal(int number, gpointer data)
 {
+    LodgeBulk *bulk = data;
+
     if (bulk->signal_number) {
         bulk->left = TRUE;
         g_main_loop_quit(bulk->loop);
-        return G_SOURCE_CONTINUE;
+        return;
     }
     bulk->signal_number = number;
-    lodge_progress_clear(&bulk->progress);
-    g_printerr("%s\n", _("lodgectl: interrupted; waiting for what has begun (again: leave it)"));
     g_mutex_lock(&bulk->mutex);
     bulk->interrupted = TRUE;
     g_cond_broadcast(&bulk->changed);
     g_mutex_unlock(&bulk->mutex);
-    return G_SOURCE_CONTINUE;
-}
-
-static gboolean on_interrupt(gpointer data)
-{
-    return on_signal(data, SIGINT);
-}
-
-static gboolean on_terminate(gpointer data)
-{
-    return on_signal(data, SIGTERM);
+    lodge_progress_clear(&bulk->progress);
+    g_printerr("%s\n", _("lodgectl: interrupted; waiting for what has begun (again: leave it)"));
 }
 
 static void print_summary(LodgeBulk *bulk)
@@ -270,7 +261,7 @@ int lodge_bulk_run(const LodgeBulkVerb *verb, GPtrArray *items, guint jobs, gpoi
     g_autoptr(GPtrArray) threads = g_ptr_array_new();
     g_autoptr(GError) error = NULL;
     LodgeBulk bulk = {.verb = verb, .items = items, .user_data = user_data};
-    guint signals[2] = {0};
+    LodgeSignals signals = {0};
     int status;
 
     if (items->len == 0) {
@@ -285,8 +276,7 @@ int lodge_bulk_run(const LodgeBulkVerb *verb, GPtrArray *items, guint jobs, gpoi
     g_mutex_init(&bulk.mutex);
     g_cond_init(&bulk.changed);
     bulk.loop = g_main_loop_new(NULL, FALSE);
-    signals[0] = g_unix_signal_add(SIGINT, on_interrupt, &bulk);
-    signals[1] = g_unix_signal_add(SIGTERM, on_terminate, &bulk);
+    lodge_signals_watch(&signals, on_signal, &bulk);
     lodge_progress_init(&bulk.progress);
     lodge_progress_draw(&bulk.progress, 0, items->len, _(verb->doing), NULL);
     if (verb->begin) {
@@ -302,8 +292,7 @@ int lodge_bulk_run(const LodgeBulkVerb *verb, GPtrArray *items, guint jobs, gpoi
         verb->end(&bulk, user_data);
     }
     status = error ? lodge_verb_fail(error) : judge(&bulk);
-    g_source_remove(signals[0]);
-    g_source_remove(signals[1]);
+    lodge_signals_forget(&signals);
     g_main_loop_unref(bulk.loop);
     g_cond_clear(&bulk.changed);
     g_mutex_clear(&bulk.mutex);

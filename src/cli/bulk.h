@@ -7,7 +7,7 @@
  *
  * Workers are threads, as many as wished and not more than there are machines. The main thread runs
  * the default main context: it hears signals, draws the progress, and prints each result as it comes.
- * After a first SIGINT or SIGTERM nothing more is begun and what has begun is waited for; a second
+ * After a first SIGINT, SIGTERM or SIGHUP nothing more is begun and what has begun is waited for; a second
  * leaves it as it is. Either way the last line says what was done.
  */
 #pragma once

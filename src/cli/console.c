@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The serial console of `lodgectl run`. */
+/* A machine's serial console. */
 #include "cli/console.h"
 
 #include "cli/terminal.h"
@@ -26,33 +26,34 @@ struct _LodgeConsole {
     /* Guarded by mutex. */
     guint8 ring[RING_BYTES];
     guint64 written, drained; /* totals; the ring holds the difference */
-    gboolean refused;         /* the core was told "less than all" and waits to be called */
+    gboolean refused;         /* the machine was told "less than all" and waits to be called */
     gboolean closing, broken;
     int broken_by;    /* errno */
-    gboolean calling; /* the writer is inside hv_domain_console_writable() */
-    struct hv_domain *domain;
+    gboolean calling; /* the writer is inside ops->writable() */
+    const LodgeConsoleMachine *ops;
+    gpointer machine; /* NULL: none */
     /* Main thread only. */
     guint source, retry;
     gboolean escaped, ended;
     GByteArray *input; /* read, but not taken by the machine yet */
     gint64 flush_limit_us;
     LodgeTerminal terminal;
+    const char *leaving;
     LodgeConsoleLeave *leave;
     gpointer user_data;
 };
 
-static size_t take_output(void *context, const uint8_t *data, size_t bytes)
+gsize lodge_console_write(LodgeConsole *console, const guint8 *data, gsize bytes)
 {
-    LodgeConsole *console = context;
-    size_t taken;
+    gsize taken;
 
     g_mutex_lock(&console->mutex);
-    taken = MIN(bytes, RING_BYTES - (size_t)(console->written - console->drained));
+    taken = MIN(bytes, RING_BYTES - (gsize)(console->written - console->drained));
     if (console->broken) {
         /* Nobody will ever read it: the guest must not stall. */
         taken = bytes;
     } else {
-        for (size_t i = 0; i < taken; i++) {
+        for (gsize i = 0; i < taken; i++) {
             console->ring[(console->written + i) % RING_BYTES] = data[i];
         }
         console->written += taken;
@@ -62,10 +63,6 @@ static size_t take_output(void *context, const uint8_t *data, size_t bytes)
     g_mutex_unlock(&console->mutex);
     return taken;
 }
-
-const struct hv_console_ops lodge_console_ops = {
-    .write = take_output,
-};
 
 /* Write some of [data, data + bytes); or a negative errno when the other end refuses. */
 static gssize write_some(int fd, const guint8 *data, gsize bytes)
@@ -96,14 +93,15 @@ static void drained_locked(LodgeConsole *console, gssize bytes)
         console->drained += (gsize)bytes;
     }
     g_cond_broadcast(&console->changed);
-    if (console->refused && console->domain) {
-        struct hv_domain *domain = console->domain;
+    if (console->refused && console->machine) {
+        const LodgeConsoleMachine *ops = console->ops;
+        gpointer machine = console->machine;
 
         console->refused = FALSE;
         console->calling = TRUE;
-        /* It calls back into take_output(), so not under the mutex; attach() waits for us. */
+        /* It calls back into lodge_console_write(), so not under the mutex; attach() waits for us. */
         g_mutex_unlock(&console->mutex);
-        hv_domain_console_writable(domain);
+        ops->writable(machine);
         g_mutex_lock(&console->mutex);
         console->calling = FALSE;
         g_cond_broadcast(&console->changed);
@@ -139,11 +137,11 @@ static gpointer drain(gpointer data)
 
 static void print_keys(LodgeConsole *console)
 {
-    const char *text = _("\r\nCtrl-A X  leave the machine (it is destroyed)\r\n"
-                         "Ctrl-A H  this help\r\n"
-                         "Ctrl-A Ctrl-A  send Ctrl-A\r\n");
+    g_autofree char *text = g_strdup_printf("\r\n%s\r\n%s", _(console->leaving),
+                                            _("Ctrl-A H  this help\r\n"
+                                              "Ctrl-A Ctrl-A  send Ctrl-A\r\n"));
 
-    take_output(console, (const uint8_t *)text, strlen(text));
+    lodge_console_write(console, (const guint8 *)text, strlen(text));
 }
 
 static gboolean on_input(gint fd, GIOCondition condition, gpointer data);
@@ -156,9 +154,9 @@ static void poll_input(LodgeConsole *console)
 /* Give the machine what it takes. TRUE when that is all. */
 static gboolean pass_on(LodgeConsole *console)
 {
-    if (console->domain && console->input->len > 0) {
+    if (console->machine && console->input->len > 0) {
         gsize taken =
-            hv_domain_console_input(console->domain, console->input->data, console->input->len);
+            console->ops->input(console->machine, console->input->data, console->input->len);
 
         g_byte_array_remove_range(console->input, 0, (guint)taken);
     }
@@ -244,14 +242,15 @@ static gboolean on_input(gint fd, GIOCondition condition, gpointer data)
     return G_SOURCE_REMOVE;
 }
 
-LodgeConsole *lodge_console_new(int fd, gboolean input, LodgeConsoleLeave *leave,
-                                gpointer user_data, GError **error)
+LodgeConsole *lodge_console_new(int fd, gboolean input, const char *leaving,
+                                LodgeConsoleLeave *leave, gpointer user_data, GError **error)
 {
     g_autoptr(LodgeConsole) console = g_new0(LodgeConsole, 1);
 
     console->fd = fd;
     console->input = g_byte_array_new();
     console->flush_limit_us = FLUSH_LIMIT_US;
+    console->leaving = leaving;
     console->leave = leave;
     console->user_data = user_data;
     g_mutex_init(&console->mutex);
@@ -269,14 +268,25 @@ LodgeConsole *lodge_console_new(int fd, gboolean input, LodgeConsoleLeave *leave
     return g_steal_pointer(&console);
 }
 
-void lodge_console_attach(LodgeConsole *console, struct hv_domain *domain)
+void lodge_console_attach(LodgeConsole *console, const LodgeConsoleMachine *ops, gpointer machine)
 {
     g_mutex_lock(&console->mutex);
     while (console->calling) {
         g_cond_wait(&console->changed, &console->mutex);
     }
-    console->domain = domain;
+    console->ops = ops;
+    console->machine = machine;
     g_mutex_unlock(&console->mutex);
+}
+
+gboolean lodge_console_is_broken(LodgeConsole *console)
+{
+    gboolean broken;
+
+    g_mutex_lock(&console->mutex);
+    broken = console->broken;
+    g_mutex_unlock(&console->mutex);
+    return broken;
 }
 
 /* True when everything is out, or the limit has passed. */

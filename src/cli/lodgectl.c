@@ -20,6 +20,7 @@ static const LodgeVerb verbs[] = {
     {"stop", N_("ask guests to shut down, and wait"), lodge_verb_stop},
     {"destroy", N_("end machines at once"), lodge_verb_destroy},
     {"delete", N_("delete machines, whatever their state"), lodge_verb_delete},
+    {"console", N_("connect this terminal to a machine's serial console"), lodge_verb_console},
 };
 
 static void print_help(void)

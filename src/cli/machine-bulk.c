@@ -57,10 +57,8 @@ int lodge_machine_bulk_run(const LodgeMachineBulk *verb, int argc, char **argv)
                                  LODGE_VERB_OPTION_CONNECT | LODGE_VERB_OPTION_ALL |
                                      LODGE_VERB_OPTION_JOBS,
                                  verb->own, argc, argv, &error)) {
-        connection = lodge_connection_open(options.connect, LODGE_CONNECTION_EVENTS, &error);
-    }
-    if (connection) {
-        machines = lodge_machines_list(connection, &error);
+        machines =
+            lodge_machines_open(options.connect, LODGE_CONNECTION_EVENTS, &connection, &error);
     }
     if (machines) {
         chosen = lodge_machines_select(machines, options.parameters, options.all, &error);

@@ -77,6 +77,13 @@ GPtrArray *lodge_machines_list(virConnectPtr connection, GError **error)
     return machines;
 }
 
+GPtrArray *lodge_machines_open(const char *uri, LodgeConnectionUse use,
+                               virConnectPtr *connection_out, GError **error)
+{
+    *connection_out = lodge_connection_open(uri, use, error);
+    return *connection_out ? lodge_machines_list(*connection_out, error) : NULL;
+}
+
 /* By name, else by UUID. */
 static LodgeMachine *find(GPtrArray *machines, const char *word)
 {

@@ -16,6 +16,9 @@ typedef struct {
 
 /** All machines, in the order of their names ("web-2" before "web-10"). NULL with an error. */
 GPtrArray *lodge_machines_list(virConnectPtr connection, GError **error);
+/** Connect, and list. *connection_out is the caller's, to be closed after the machines are freed. */
+GPtrArray *lodge_machines_open(const char *uri, LodgeConnectionUse use,
+                               virConnectPtr *connection_out, GError **error);
 
 /**
  * Those that @words mean: names, UUIDs, or globs (*, ?, [a-z]); or all of them.

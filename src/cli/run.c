@@ -12,6 +12,7 @@
 #include "cli/console.h"
 #include "cli/crash-report.h"
 #include "cli/run-options.h"
+#include "cli/signals.h"
 #include "cli/stats-json.h"
 #include "cli/stats-locks.h"
 #include "cli/timer-option.h"
@@ -42,7 +43,7 @@ typedef struct {
     GThread *watcher;
     int status;
     gboolean ended; /* by us: signal, timeout, Ctrl-A X */
-    guint signals[3];
+    LodgeSignals signals;
 } Run;
 
 /* Who sends a signal, or types Ctrl-A X, does not wait for a reader that does not read. */
@@ -93,22 +94,9 @@ static gboolean on_timeout(gpointer data)
     return G_SOURCE_REMOVE;
 }
 
-static gboolean on_hangup(gpointer data)
+static void on_signal(int number, gpointer data)
 {
-    leave_with(data, LODGE_EXIT_SIGNAL + SIGHUP);
-    return G_SOURCE_CONTINUE;
-}
-
-static gboolean on_interrupt(gpointer data)
-{
-    leave_with(data, LODGE_EXIT_SIGNAL + SIGINT);
-    return G_SOURCE_CONTINUE;
-}
-
-static gboolean on_terminate(gpointer data)
-{
-    leave_with(data, LODGE_EXIT_SIGNAL + SIGTERM);
-    return G_SOURCE_CONTINUE;
+    leave_with(data, LODGE_EXIT_SIGNAL + number);
 }
 
 static void end_now(int number)
@@ -127,8 +115,8 @@ static void let_signals_end_us(Run *run)
     if (run->console) {
         lodge_console_release_terminal(run->console);
     }
+    lodge_signals_forget(&run->signals);
     for (gsize i = 0; i < G_N_ELEMENTS(numbers); i++) {
-        g_clear_handle_id(&run->signals[i], g_source_remove);
         signal(numbers[i], end_now);
     }
 }
@@ -142,6 +130,28 @@ static gboolean is_same_file(int fd, const char *path)
            written.st_dev == read.st_dev && written.st_ino == read.st_ino;
 }
 
+static size_t write_console(void *console, const uint8_t *data, size_t bytes)
+{
+    return lodge_console_write(console, data, bytes);
+}
+
+static const struct hv_console_ops console_of_domain = {.write = write_console};
+
+static gsize type_at_domain(gpointer domain, const guint8 *data, gsize bytes)
+{
+    return hv_domain_console_input(domain, data, bytes);
+}
+
+static void wake_domain(gpointer domain)
+{
+    hv_domain_console_writable(domain);
+}
+
+static const LodgeConsoleMachine domain_at_console = {
+    .input = type_at_domain,
+    .writable = wake_domain,
+};
+
 static gboolean open_console(Run *run, GError **error)
 {
     const char *path = run->options.serial_path;
@@ -150,7 +160,9 @@ static gboolean open_console(Run *run, GError **error)
         return TRUE;
     }
     if (run->options.serial == LODGE_SERIAL_STDIO) {
-        run->console = lodge_console_new(STDOUT_FILENO, TRUE, on_leave, run, error);
+        run->console = lodge_console_new(STDOUT_FILENO, TRUE,
+                                         N_("Ctrl-A X  leave the machine (it is destroyed)"),
+                                         on_leave, run, error);
         return run->console != NULL;
     }
     /* Not blocking: a FIFO that nobody reads would hold us, deaf to signals, for ever. */
@@ -166,7 +178,7 @@ static gboolean open_console(Run *run, GError **error)
                     _("The serial file “%s” is the kernel or the initrd; name another"), path);
         return FALSE;
     }
-    run->console = lodge_console_new(run->serial_fd, FALSE, NULL, NULL, error);
+    run->console = lodge_console_new(run->serial_fd, FALSE, NULL, NULL, NULL, error);
     return run->console != NULL;
 }
 
@@ -241,7 +253,7 @@ static gboolean create_machine(Run *run, GError **error)
         .clock_policy = options->time.clock_policy,
         .rtc_track = options->time.rtc_track,
         .timers_absent = options->time.timers_absent,
-        .console = run->console ? &lodge_console_ops : NULL,
+        .console = run->console ? &console_of_domain : NULL,
         .console_context = run->console,
     };
     char why[128] = "";
@@ -262,7 +274,7 @@ static gboolean create_machine(Run *run, GError **error)
         return FALSE;
     }
     if (run->console) {
-        lodge_console_attach(run->console, run->domain);
+        lodge_console_attach(run->console, &domain_at_console, run->domain);
     }
     return TRUE;
 }
@@ -476,7 +488,7 @@ static void judge_console(Run *run)
 static void clean_up(Run *run)
 {
     if (run->console) {
-        lodge_console_attach(run->console, NULL);
+        lodge_console_attach(run->console, NULL, NULL);
     }
     hv_domain_destroy(run->domain);
     judge_console(run);
@@ -495,9 +507,7 @@ static void clean_up(Run *run)
 
 static void add_sources(Run *run)
 {
-    run->signals[0] = g_unix_signal_add(SIGHUP, on_hangup, run);
-    run->signals[1] = g_unix_signal_add(SIGINT, on_interrupt, run);
-    run->signals[2] = g_unix_signal_add(SIGTERM, on_terminate, run);
+    lodge_signals_watch(&run->signals, on_signal, run);
     if (run->options.timeout_s > 0) {
         g_timeout_add((guint)(run->options.timeout_s * 1000), on_timeout, run);
     }

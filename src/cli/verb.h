@@ -34,3 +34,4 @@ int lodge_verb_start(int argc, char **argv);
 int lodge_verb_stop(int argc, char **argv);
 int lodge_verb_destroy(int argc, char **argv);
 int lodge_verb_delete(int argc, char **argv);
+int lodge_verb_console(int argc, char **argv);

@@ -76,10 +76,8 @@ int lodge_verb_list(int argc, char **argv)
     if (lodge_verb_options_parse(&options, &help,
                                  LODGE_VERB_OPTION_CONNECT | LODGE_VERB_OPTION_JSON, own, argc,
                                  argv, &error)) {
-        connection = lodge_connection_open(options.connect, LODGE_CONNECTION_CALLS, &error);
-    }
-    if (connection) {
-        machines = lodge_machines_list(connection, &error);
+        machines =
+            lodge_machines_open(options.connect, LODGE_CONNECTION_CALLS, &connection, &error);
     }
     if (machines) {
         chosen =
