@@ -11,12 +11,12 @@
 
 static struct hv_clock host;
 static struct hv_guest_clock guest;
-static unsigned moves;
+static _Atomic unsigned moves;
 
 static void moved(void *context)
 {
     (void)context;
-    moves++;
+    hv_add_relaxed(&moves, 1);
 }
 
 static void make(enum hv_clock_policy policy)
