@@ -18,7 +18,8 @@
  * consistent.
  *
  * Invariants:
- *   (1) guest code runs only while the state is RUNNING and the vCPU is counted in active;
+ *   (1) guest code runs only while the state is RUNNING, the machine not held, and the vCPU counted in
+ *       active;
  *   (2) no platform timer fires but while it is RUNNING, or on the way there or away;
  *   (3) `end` is written once between two resets or resumes, by the first who ends the domain, and
  *       only by who means the life that it has;
@@ -70,6 +71,7 @@ struct hv_domain {
     _Atomic uint32_t active;   /* vCPUs inside their run loop; futex word */
     _Atomic uint32_t users;    /* control threads inside */
     _Atomic uint32_t changes;  /* bumped with each change of state; futex word */
+    _Atomic bool held;         /* its vCPUs keep out for a moment, although it is RUNNING */
     _Atomic uint64_t halted;   /* vCPUs that wait with interrupts off or for SIPI */
     _Atomic uint64_t nmi_deaf; /* of those: in an NMI's handler, or waiting for SIPI */
 };
@@ -117,10 +119,16 @@ bool hv_domain_change(struct hv_domain *domain, enum hv_domain_state from, enum 
 /** Wake whoever waits for a change of state. */
 void hv_domain_announce(struct hv_domain *domain);
 
+/**
+ * The host may have slept, or its wall clock been set: let a machine that runs follow, which takes its
+ * vCPUs out for a moment in the first case. Context: a control thread, which holds it.
+ */
+void hv_domain_follow_host(struct hv_domain *domain);
+
 /** Make every vCPU look at the state. */
 void hv_domain_ring_vcpus(struct hv_domain *domain);
 
-/** No longer RUNNING: ring every vCPU, and wait until none is inside. No lock of rank >= DEVICE. */
+/** No longer RUNNING, or held: ring every vCPU, and wait until none is inside. No lock of rank >= DEVICE. */
 void hv_domain_stop_vcpus(struct hv_domain *domain);
 
 /** What the platform and the engine call upward; tables in wiring.c. */

@@ -29,21 +29,6 @@ struct hv_host_watch {
     _Atomic uint32_t looks;
 };
 
-static int follow(struct hv_domain *domain, void *context)
-{
-    (void)context;
-    if (hv_load_seq(&domain->state) == HV_DOMAIN_STATE_RUNNING) {
-        hv_platform_follow_host(&domain->platform);
-    }
-    return 0;
-}
-
-void hv_domain_follow_host(struct hv_domain *domain)
-{
-    /* Under the lifecycle lock: no pause or resume is half done. One that dies needs no clock. */
-    (void)!hv_domain_act(domain, follow, NULL);
-}
-
 static void look(struct hv_host_watch *watch)
 {
     size_t count = hv_directory_list(&watch->core->directory, watch->listed, HV_DIRECTORY_IDS);

@@ -12,7 +12,6 @@
 #include <hv/types.h>
 
 struct hv_core;
-struct hv_domain;
 struct hv_host_watch;
 
 /**
@@ -29,6 +28,3 @@ void hv_host_watch_destroy(struct hv_host_watch *watch);
 void hv_host_watch_look(struct hv_host_watch *watch);
 /** How often it has looked, for whoever waits for one: a futex word, bumped when a look is done. */
 const _Atomic uint32_t *hv_host_watch_looks(const struct hv_host_watch *watch);
-
-/** Let one machine follow, if it runs. Context: a control thread, which holds it. */
-void hv_domain_follow_host(struct hv_domain *domain);

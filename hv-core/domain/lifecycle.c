@@ -88,7 +88,7 @@ void hv_domain_stop_vcpus(struct hv_domain *domain)
     uint32_t inside;
 
     hv_lock_check_wait(HV_RANK_FLUSH_WAIT, "stopping vCPUs");
-    HV_ASSERT(get_state(domain) != HV_DOMAIN_STATE_RUNNING);
+    HV_ASSERT(get_state(domain) != HV_DOMAIN_STATE_RUNNING || hv_load_seq(&domain->held));
     hv_domain_ring_vcpus(domain);
     /* Pairs with leave_domain() of the run loop. */
     while ((inside = hv_load_seq(&domain->active)) != 0) {
@@ -122,9 +122,19 @@ static int settle_state(struct hv_domain *domain, enum hv_domain_state from,
     return 0;
 }
 
+/* One who ended it while timers were being resumed had halted them for nothing, and may not have been
+ * able to change the state. Pairs with hv_domain_end(): who writes `end` after this look settles it. */
+static void settle_again(struct hv_domain *domain)
+{
+    enum hv_domain_end end = hv_ending_end(&domain->ending);
+
+    if (end != HV_DOMAIN_END_NONE) {
+        settle_end(domain, end);
+    }
+}
+
 static int run_again(struct hv_domain *domain)
 {
-    enum hv_domain_end end;
     int rc;
 
     quiesce(domain);
@@ -135,13 +145,43 @@ static int run_again(struct hv_domain *domain)
         return rc;
     }
     wake_vcpus(domain);
-    /* One who ended it before RUNNING could not change the state. Pairs with hv_domain_end(): who
-     * writes `end` after this look settles it. */
-    end = hv_ending_end(&domain->ending);
-    if (end != HV_DOMAIN_END_NONE) {
-        settle_end(domain, end);
+    settle_again(domain);
+    return 0;
+}
+
+/*
+ * No vCPU sees the clock jump before its guest is told that it stood: they are out meanwhile. Not by
+ * PAUSED, which others would take for the end of its running.
+ */
+static void wake_from_sleep(struct hv_domain *domain)
+{
+    hv_store_seq(&domain->held, true);
+    quiesce(domain);
+    HV_RACE("domain.follow.quiet");
+    hv_platform_resume(&domain->platform);
+    hv_store_seq(&domain->held, false);
+    wake_vcpus(domain);
+    settle_again(domain);
+}
+
+static int follow_host(struct hv_domain *domain, void *context)
+{
+    (void)context;
+    if (get_state(domain) != HV_DOMAIN_STATE_RUNNING) {
+        return 0; /* it follows when it runs again */
+    }
+    if (hv_guest_clock_unaware(&domain->platform.clock)) {
+        wake_from_sleep(domain);
+    } else {
+        hv_platform_follow_wall(&domain->platform);
     }
     return 0;
+}
+
+void hv_domain_follow_host(struct hv_domain *domain)
+{
+    /* Under the lifecycle lock: no pause or resume is half done. One that dies needs no clock. */
+    (void)!hv_domain_act(domain, follow_host, NULL);
 }
 
 int hv_domain_refuse(const struct hv_domain *domain)

@@ -18,7 +18,7 @@
 
 static bool may_run(const struct hv_domain *domain)
 {
-    return hv_load_seq(&domain->state) == HV_DOMAIN_STATE_RUNNING;
+    return hv_load_seq(&domain->state) == HV_DOMAIN_STATE_RUNNING && !hv_load_seq(&domain->held);
 }
 
 /* Count in before looking at the state: pairs with hv_domain_stop_vcpus(). */

@@ -171,7 +171,7 @@ void hv_platform_pause(struct hv_platform *platform)
     hv_guest_clock_freeze(&platform->clock);
 }
 
-static void platform_follow_wall(struct hv_platform *platform)
+void hv_platform_follow_wall(struct hv_platform *platform)
 {
     if (platform->rtc_track == HV_RTC_TRACK_WALL) {
         hv_rtc_follow_wall(&platform->rtc);
@@ -184,7 +184,7 @@ void hv_platform_resume(struct hv_platform *platform)
     hv_guest_clock_thaw(&platform->clock);
     hv_store_seq(&platform->clock_moved, false);
     hv_pv_resume(&platform->pv);
-    platform_follow_wall(platform);
+    hv_platform_follow_wall(platform);
     platform_each_timer(platform, hv_vpt_resume);
 }
 
@@ -211,15 +211,6 @@ void hv_platform_rearm_timers(struct hv_platform *platform)
 
         platform_rearm(&lapic->lock, &lapic->timer);
     }
-}
-
-void hv_platform_follow_host(struct hv_platform *platform)
-{
-    if (hv_guest_clock_follow(&platform->clock)) {
-        hv_pv_stopped(&platform->pv);
-        hv_platform_rearm_timers(platform);
-    }
-    platform_follow_wall(platform);
 }
 
 /* Devices first: what is overdue is delivered then, into the controllers. */

@@ -153,9 +153,9 @@ void hv_platform_resume(struct hv_platform *platform);
  * The pause that waits for that comes before the next resume. Any thread, any lock below LEAF. */
 void hv_platform_halt(struct hv_platform *platform);
 
-/** The host may have slept, or its wall clock been set: follow. Between a resume and the next pause. */
-void hv_platform_follow_host(struct hv_platform *platform);
-/** The clock has moved: set timers by it. As follow_host(). */
+/** The host's wall clock may have been set: follow. Any thread, no lock held. */
+void hv_platform_follow_wall(struct hv_platform *platform);
+/** The clock has moved: set timers by it. Between a resume and the next pause. */
 void hv_platform_rearm_timers(struct hv_platform *platform);
 
 /** The same, when that is to be done. Costs one load. On a vCPU's thread, no lock held. */

@@ -364,13 +364,8 @@ void hv_pv_resume(struct hv_pv *pv)
         return;
     }
     hv_pvclock_rebase(&pv->clock);
-    hv_pv_stopped(pv);
-}
-
-void hv_pv_stopped(struct hv_pv *pv)
-{
-    for (unsigned i = 0; i < pv->count && hv_pv_has(pv, HV_PV_CLOCKSOURCE); i++) {
-        pv_post(pv, i, HV_PV_PENDING_TIME | HV_PV_PENDING_STOPPED);
+    for (unsigned i = 0; i < pv->count; i++) {
+        hv_or_seq(&pv->vcpu[i].pending, HV_PV_PENDING_TIME | HV_PV_PENDING_STOPPED);
     }
 }
 

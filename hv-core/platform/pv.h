@@ -114,8 +114,6 @@ void hv_pv_reset(struct hv_pv *pv);
 void hv_pv_init_cpu(struct hv_pv *pv, unsigned vcpu);
 /** The machine goes on after a time in which it stood still. No vCPU runs. */
 void hv_pv_resume(struct hv_pv *pv);
-/** It stood still, or its host did, and goes on already: the guest is told. Any thread. */
-void hv_pv_stopped(struct hv_pv *pv);
 
 static inline bool hv_pv_has(const struct hv_pv *pv, enum hv_pv_feature feature)
 {

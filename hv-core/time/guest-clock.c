@@ -183,37 +183,25 @@ static uint64_t later(uint64_t a_ns, uint64_t b_ns)
     return before(a_ns, b_ns) ? b_ns : a_ns;
 }
 
-/* The host has slept: while the clock stood that is part of the stop, which thaw() measures. */
-static bool follow_locked(struct hv_guest_clock *guest) HV_REQUIRES(&guest->lock)
+bool hv_guest_clock_unaware(const struct hv_guest_clock *guest)
 {
-    uint64_t asleep_ns = hv_clock_asleep_ns(guest->clock.source);
-    uint64_t span_ns = asleep_ns - guest->asleep_ns;
-    uint64_t host_ns, guest_ns;
-
-    if (before(asleep_ns, guest->asleep_ns + HV_GUEST_CLOCK_SLEEP_MIN_NS)) {
-        return false;
-    }
-    guest->asleep_ns = asleep_ns;
-    if (hv_load_relaxed(&guest->frozen)) {
-        return false;
-    }
-    hv_count(&guest->counters.suspends, 1);
-    hv_count(&guest->counters.suspended_ns, span_ns);
-    host_ns = host_now(guest);
-    guest_ns = hv_load_relaxed(&guest->guest_ns) + (host_ns - hv_load_relaxed(&guest->host_ns));
-    guest_ns = later(guest_ns, hv_load_seq(&guest->last_ns));
-    set_locked(guest, host_ns, guest_ns + apply_policy_locked(guest, span_ns), false);
-    return true;
+    return !before(hv_clock_asleep_ns(guest->clock.source),
+                   hv_load_relaxed(&guest->asleep_ns) + HV_GUEST_CLOCK_SLEEP_MIN_NS);
 }
 
-bool hv_guest_clock_follow(struct hv_guest_clock *guest)
+/* For how long has the host slept unnoticed? It is noticed by this. */
+static uint64_t notice_sleep_locked(struct hv_guest_clock *guest) HV_REQUIRES(&guest->lock)
 {
-    bool slept;
+    uint64_t asleep_ns = hv_clock_asleep_ns(guest->clock.source);
+    uint64_t span_ns = asleep_ns - hv_load_relaxed(&guest->asleep_ns);
 
-    hv_lock_take(&guest->lock);
-    slept = follow_locked(guest);
-    hv_lock_drop(&guest->lock);
-    return slept;
+    if (!hv_guest_clock_unaware(guest)) {
+        return 0;
+    }
+    hv_store_relaxed(&guest->asleep_ns, asleep_ns);
+    hv_count(&guest->counters.suspends, 1);
+    hv_count(&guest->counters.suspended_ns, span_ns);
+    return span_ns;
 }
 
 void hv_guest_clock_freeze(struct hv_guest_clock *guest)
@@ -222,11 +210,12 @@ void hv_guest_clock_freeze(struct hv_guest_clock *guest)
 
     hv_lock_take(&guest->lock);
     if (!hv_load_relaxed(&guest->frozen)) {
-        /* A sleep before was not part of the stop. */
-        (void)follow_locked(guest);
         host_ns = host_now(guest);
         guest_ns = hv_load_relaxed(&guest->guest_ns) + (host_ns - hv_load_relaxed(&guest->host_ns));
-        set_locked(guest, host_ns, later(guest_ns, hv_load_seq(&guest->last_ns)), true);
+        guest_ns = later(guest_ns, hv_load_seq(&guest->last_ns));
+        /* A sleep before is no part of the stop. */
+        guest_ns += apply_policy_locked(guest, notice_sleep_locked(guest));
+        set_locked(guest, host_ns, guest_ns, true);
         guest->stopped_at_ns = host_now_with_sleep(guest);
         guest->absent_ns = 0;
     }
@@ -251,7 +240,9 @@ void hv_guest_clock_thaw(struct hv_guest_clock *guest)
         guest_ns = later(hv_load_relaxed(&guest->guest_ns), hv_load_seq(&guest->last_ns));
         hv_count(&guest->counters.stops, 1);
         hv_count(&guest->counters.stopped_ns, span_ns);
-        guest->asleep_ns = later(guest->asleep_ns, hv_clock_asleep_ns(guest->clock.source));
+        /* One meanwhile was a part of it. */
+        hv_store_relaxed(&guest->asleep_ns, later(hv_load_relaxed(&guest->asleep_ns),
+                                                  hv_clock_asleep_ns(guest->clock.source)));
         set_locked(guest, host_now(guest), guest_ns + apply_policy_locked(guest, span_ns), false);
     }
     hv_lock_drop(&guest->lock);

@@ -19,7 +19,7 @@
  * last reading, at the host's pace, and what it was spared is counted. So readers publish what they
  * read; that word is on a line of its own, and written only by who has read more than stands there.
  *
- * Threads: now() anybody's; freeze, thaw, follow and load serialise themselves.
+ * Threads: now() anybody's; freeze, thaw and load serialise themselves.
  * Source: Xen's hvm_get_guest_time(), without its lock.
  */
 #pragma once
@@ -67,7 +67,8 @@ struct hv_guest_clock {
     /* Guarded by &lock. */
     uint64_t stopped_at_ns; /* frozen: since when, by the host's clock with its sleep */
     uint64_t absent_ns;     /* frozen: how long it was a file before that */
-    uint64_t asleep_ns;     /* the host's sleep that is accounted for */
+    /* Atomic, changed under &lock: the host's sleep that is accounted for. */
+    _Atomic uint64_t asleep_ns;
     struct hv_guest_clock_counters counters;
     /* Under the sequence: one moment by both clocks; and whether it stands there. */
     HV_ALIGNED(HV_CACHE_LINE) struct hv_seqcount sequence;
@@ -94,11 +95,10 @@ void hv_guest_clock_freeze(struct hv_guest_clock *guest);
 void hv_guest_clock_thaw(struct hv_guest_clock *guest);
 
 /**
- * Look whether the host has slept. Call it soon after it may have.
- *
- * Returns whether it has while the clock ran: the clock has moved, or should have and was not to.
+ * Has the host slept, and the clock, if it runs, not taken notice? It does with the next freeze(): so let
+ * it stand for a moment, while no vCPU can see it jump.
  */
-bool hv_guest_clock_follow(struct hv_guest_clock *guest);
+bool hv_guest_clock_unaware(const struct hv_guest_clock *guest);
 
 /** Both at any time. */
 void hv_guest_clock_save(struct hv_guest_clock *guest, struct hv_guest_clock_record *record_out);

@@ -93,7 +93,8 @@ static void run(struct hv_core *core, struct hv_domain *domain, LodgeBuilder *bu
     if (strstr(said->str, "lodge: log")) {
         tap_note("%s", strstr(said->str, "lodge: log"));
     }
-    TAP_OK(!strstr(said->str, "lodge: log"));
+    /* RCU may complain all the same: it is calmed by jiffies that may not be up to date yet. */
+    TAP_OK(!strstr(said->str, "soft lockup") && !strstr(said->str, "hung_task"));
     TAP_OK(number("before=") >= began && number("before=") < began + SLACK_S);
     TAP_OK(advances ? slept >= 3600 && slept < 3600 + SLACK_S : slept < SLACK_S);
 }

@@ -5,6 +5,7 @@
 #include "domain/host-watch.h"
 #include "lib/threads.h"
 #include "machine.h"
+#include "sync/race.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -102,6 +103,43 @@ static void test_watch_races(void)
     machine_unmake(&machine);
 }
 
+static void follow_slowly(unsigned index, void *context)
+{
+    (void)index;
+    hv_race_name_thread(1);
+    hv_domain_follow_host(context);
+}
+
+/*
+ * It ends while it is held. Who ended it has stopped clock and timers before they were resumed: who holds
+ * it does that again, or they would go on in a machine that does not run.
+ */
+static void test_end_while_held(void)
+{
+    struct hv_domain_status status;
+    struct threads slow;
+    struct machine machine;
+    bool parked;
+
+    TAP_OK(machine_make(&machine, 1));
+    TAP_OK(machine_load(&machine, spin, sizeof(spin)));
+    TAP_EQ(hv_domain_unpause(machine.domain), 0);
+    sleep_unnoticed(machine.domain, HOUR);
+    hv_race_begin();
+    hv_race_stop(1, "domain.follow.quiet", 0);
+    threads_start(&slow, 1, follow_slowly, machine.domain);
+    parked = hv_race_await(1, "domain.follow.quiet");
+    hv_domain_crash(machine.domain, hv_domain_life(machine.domain), "while it is held");
+    hv_race_end();
+    threads_join(&slow);
+    TAP_OK(parked);
+    hv_domain_get_status(machine.domain, &status);
+    TAP_EQ(status.state, HV_DOMAIN_STATE_SHUTDOWN);
+    TAP_OK(hv_load_relaxed(&machine.domain->platform.clock.frozen));
+    TAP_OK(hv_load_relaxed(&machine.domain->platform.pit.timer.halted));
+    machine_unmake(&machine);
+}
+
 /* What a pause is for the guest: nothing, or as long as it was. */
 static void test_policies(void)
 {
@@ -171,6 +209,7 @@ int main(int argc, char **argv)
     static const struct tap_case cases[] = {
         {"domain.guest-time.watch", test_watch},
         {"domain.guest-time.watch-races", test_watch_races},
+        {"domain.guest-time.end-while-held", test_end_while_held},
         {"domain.guest-time.policies", test_policies},
         {"domain.guest-time.absent", test_absent},
     };
