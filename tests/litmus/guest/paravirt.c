@@ -15,6 +15,7 @@
 #define EOIS       300
 #define CLOCKS     400
 #define STEALS     40
+#define GIVEN_UP   10   /* times */
 #define PAUSES     2000 /* two bursts or more */
 /* Turns that a lock's waiter spins before it halts. */
 #define SPINS      6
@@ -513,7 +514,7 @@ static void give_steals_up(uint32_t cpu)
 {
     volatile uint8_t *bytes = (volatile uint8_t *)&steals[cpu];
 
-    for (uint32_t n = 0; n < STEALS; n++) {
+    for (uint32_t n = 0; n < GIVEN_UP; n++) {
         write_msr(MSR_STEAL, (uintptr_t)&steals[cpu] | ON);
         lose_cpu();
         write_msr(MSR_STEAL, 0);
