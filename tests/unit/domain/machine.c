@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define WAIT_NS (10 * HV_NS_PER_S)
+#define WAIT_NS (60 * HV_NS_PER_S)
 
 static size_t keep_console(struct machine *machine, const uint8_t *data, size_t bytes)
 {

@@ -52,6 +52,6 @@ uint64_t machine_frames_in_use(struct hv_core *core);
 /** Put @code at the entry point and set the boot registers. */
 bool machine_load(struct machine *machine, const void *code, size_t bytes);
 
-/** Load, run, and wait (10 s at most) until it is no longer running. */
+/** Load, run, and wait (a minute at most) until it is no longer running. */
 bool machine_run(struct machine *machine, const void *code, size_t bytes,
                  struct hv_domain_status *status_out);
