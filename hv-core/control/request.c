@@ -9,6 +9,8 @@ struct shape {
     const char *(*check)(const struct hv_op_request *request); /* NULL, or what is wrong */
 };
 
+static const char reserved[] = "what is reserved is not 0";
+
 /* Zero from its end on, which it has. */
 static bool is_text(const char *text, size_t room)
 {
@@ -47,7 +49,7 @@ static const char *check_stats(const struct hv_op_request *request)
     }
     return stats->reserved == 0 && (stats->kind == HV_STAT_PAGES_DOMAIN || stats->handle == 0)
                ? NULL
-               : "what is reserved is not 0";
+               : reserved;
 }
 
 static const char *check_sampling(const struct hv_op_request *request)
@@ -73,7 +75,10 @@ static const char *check_create(const struct hv_op_request *request)
         ~(uint32_t)(HV_DOMAIN_TESTDEV | HV_DOMAIN_FORCE_IO_EXIT | HV_DOMAIN_TRACE_BLOCKS)) {
         return "a flag of the machine is none of those that there are";
     }
-    return create->console <= 1 ? NULL : "a console is wanted or not, 1 or 0";
+    if (create->console > 1) {
+        return "a console is wanted or not, 1 or 0";
+    }
+    return create->reserved == 0 ? NULL : reserved;
 }
 
 static const char *check_set_boot(const struct hv_op_request *request)
@@ -91,7 +96,7 @@ static const char *check_copy(const struct hv_op_request *request)
     if (copy->bytes > HV_OP_STAGING_BYTES || copy->staging > HV_OP_STAGING_BYTES - copy->bytes) {
         return "the copy does not lie in the staging area";
     }
-    return copy->reserved == 0 ? NULL : "what is reserved is not 0";
+    return copy->reserved == 0 ? NULL : reserved;
 }
 
 static const char *check_set_tick(const struct hv_op_request *request)
@@ -104,14 +109,14 @@ static const char *check_set_tick(const struct hv_op_request *request)
     if (tick->kind >= HV_TICK_POLICIES) {
         return "there is no such tick policy";
     }
-    return tick->reserved == 0 ? NULL : "what is reserved is not 0";
+    return tick->reserved == 0 ? NULL : reserved;
 }
 
 static const char *check_console(const struct hv_op_request *request)
 {
     const struct hv_op_console *console = &request->body.console;
 
-    return console->position == 0 && console->reserved == 0 ? NULL : "what is reserved is not 0";
+    return console->position == 0 && console->reserved == 0 ? NULL : reserved;
 }
 
 #define DOMAIN_SHAPE                   \

@@ -43,6 +43,7 @@ static void read_layout(const struct hv_op_layout *from, struct hv_platform_layo
         .reset_value = from->reset_value,
         .s5_sleep_type = from->s5_sleep_type,
         .vcpus = from->vcpus,
+        .timers_absent = from->timers_absent,
     };
 }
 
@@ -101,6 +102,9 @@ int hv_domain_create(struct hv_core *core, const struct hv_domain_config *config
     create->flags = config->flags;
     create->pv_hidden = config->pv_hidden;
     create->console = config->console != NULL;
+    create->clock_policy = config->clock_policy;
+    create->rtc_track = config->rtc_track;
+    create->timers_absent = config->timers_absent;
     create->sched = config->sched;
     rc = core_call(core, HV_OP_CREATE, &request, sizeof(*create), &answer, sizeof(answer.body.made),
                    NULL);

@@ -288,6 +288,14 @@ static void test_tuning(void)
     struct hv_sched_parameters sched = {.weight = 777, .cap_percent = 50};
     struct hv_vpt_policy policy = {.kind = HV_TICK_DELAY};
     struct hv_domain_config config = {.name = "x", .engine = "none", .memory_bytes = HV_MIB};
+    const struct hv_domain_config all = {
+        .name = "all",
+        .engine = "soft",
+        .memory_bytes = 6 * HV_MIB,
+        .vcpus = 3,
+        .timers_absent = HV_TIMER_HPET,
+        .sched = {.weight = 99, .affinity = {{1}}},
+    };
     struct hv_platform_layout layout;
     struct hv_domain *domain, *none;
     char why[128] = "";
@@ -311,6 +319,16 @@ static void test_tuning(void)
     hv_domain_get_layout(domain, &layout);
     TAP_EQ(layout.low_ram_bytes, 8 * HV_MIB);
     TAP_EQ(layout.vcpus, 1u);
+    hv_domain_destroy(domain);
+    TAP_EQ(hv_domain_create(core, &all, &domain, why, sizeof(why)), 0);
+    hv_domain_get_layout(domain, &layout);
+    TAP_EQ(layout.low_ram_bytes, 6 * HV_MIB);
+    TAP_EQ(layout.vcpus, 3u);
+    TAP_EQ(layout.timers_absent, HV_TIMER_HPET);
+    TAP_OK(layout.hpet_base == 0 && layout.lapic_base > 0 && layout.reset_port > 0);
+    hv_domain_get_sched(domain, &sched);
+    TAP_EQ(sched.weight, 99u);
+    TAP_EQ(sched.affinity.word[0], 1u);
     /* Refused by the core, and by what a message holds. */
     TAP_EQ(hv_domain_create(core, &config, &none, why, sizeof(why)), -EINVAL);
     TAP_OK(!none && strlen(why) > 5);

@@ -119,6 +119,7 @@ static void test_fields(void)
     WRONG(HV_OP_STATS, request.body.stats.reserved = 1);
     WRONG(HV_OP_CREATE, request.body.create.console = 2);
     WRONG(HV_OP_CREATE, request.body.create.flags = 1u << 31);
+    WRONG(HV_OP_CREATE, request.body.create.reserved = 1);
     WRONG(HV_OP_SET_BOOT, request.body.set_boot.long_mode = 2);
     WRONG(HV_OP_SET_TICK, request.body.set_tick.source = HV_VPT_SOURCES);
     WRONG(HV_OP_SET_TICK, request.body.set_tick.kind = HV_TICK_POLICIES);
