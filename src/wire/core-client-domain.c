@@ -52,7 +52,7 @@ struct hv_domain *core_domain_add(struct hv_core *core, const struct hv_op_made 
 {
     struct hv_domain *domain;
 
-    g_mutex_lock(&core->mutex);
+    pthread_mutex_lock(&core->mutex);
     /* Two may have asked for it at a time. */
     domain = core_domain_find_locked(core, made->handle);
     if (!domain) {
@@ -67,7 +67,7 @@ struct hv_domain *core_domain_add(struct hv_core *core, const struct hv_op_made 
         domain->references = 2; /* the caller's, and that of the table */
         g_hash_table_insert(core->domains, &domain->handle, domain);
     }
-    g_mutex_unlock(&core->mutex);
+    pthread_mutex_unlock(&core->mutex);
     return domain;
 }
 
@@ -122,9 +122,9 @@ int hv_domain_get(struct hv_core *core, hv_handle handle, struct hv_domain **dom
     struct hv_op_answer answer;
     int rc;
 
-    g_mutex_lock(&core->mutex);
+    pthread_mutex_lock(&core->mutex);
     *domain_out = core->lost ? NULL : core_domain_find_locked(core, handle.v);
-    g_mutex_unlock(&core->mutex);
+    pthread_mutex_unlock(&core->mutex);
     if (*domain_out) {
         return 0;
     }
@@ -142,9 +142,9 @@ void hv_domain_put(struct hv_domain *domain)
     struct hv_core *core = domain ? domain->core : NULL;
 
     if (core) {
-        g_mutex_lock(&core->mutex);
+        pthread_mutex_lock(&core->mutex);
         core_domain_unref_locked(domain);
-        g_mutex_unlock(&core->mutex);
+        pthread_mutex_unlock(&core->mutex);
     }
 }
 
@@ -263,18 +263,19 @@ uint64_t hv_domain_life(const struct hv_domain *domain)
 /* Sleep until something of it was told that was not when @changes was read. FALSE: time is up. */
 static gboolean wait_for_news(struct hv_domain *domain, guint changes, gint64 end_us)
 {
+    const struct timespec end = {end_us / G_USEC_PER_SEC, (end_us % G_USEC_PER_SEC) * 1000};
     struct hv_core *core = domain->core;
     gboolean in_time = TRUE;
 
-    g_mutex_lock(&core->mutex);
+    pthread_mutex_lock(&core->mutex);
     while (in_time && !core->lost && domain->changes == changes) {
         if (end_us == G_MAXINT64) {
-            g_cond_wait(&core->changed, &core->mutex);
+            pthread_cond_wait(&core->changed, &core->mutex);
         } else {
-            in_time = g_cond_wait_until(&core->changed, &core->mutex, end_us);
+            in_time = pthread_cond_timedwait(&core->changed, &core->mutex, &end) == 0;
         }
     }
-    g_mutex_unlock(&core->mutex);
+    pthread_mutex_unlock(&core->mutex);
     return in_time;
 }
 
@@ -282,9 +283,9 @@ static guint read_changes(struct hv_domain *domain)
 {
     guint changes;
 
-    g_mutex_lock(&domain->core->mutex);
+    pthread_mutex_lock(&domain->core->mutex);
     changes = domain->changes;
-    g_mutex_unlock(&domain->core->mutex);
+    pthread_mutex_unlock(&domain->core->mutex);
     return changes;
 }
 
@@ -382,13 +383,13 @@ int lodge_core_client_attach(struct hv_domain *domain, const struct hv_console_o
     int rc;
 
     *position_out = 0;
-    g_mutex_lock(&core->mutex);
+    pthread_mutex_lock(&core->mutex);
     taken = domain->console != NULL;
     if (!taken) {
         domain->console = console;
         domain->console_context = context;
     }
-    g_mutex_unlock(&core->mutex);
+    pthread_mutex_unlock(&core->mutex);
     if (taken) {
         return -EEXIST;
     }
@@ -397,8 +398,8 @@ int lodge_core_client_attach(struct hv_domain *domain, const struct hv_console_o
         *position_out = answer.body.attached.position;
         return 0;
     }
-    g_mutex_lock(&core->mutex);
+    pthread_mutex_lock(&core->mutex);
     domain->console = NULL;
-    g_mutex_unlock(&core->mutex);
+    pthread_mutex_unlock(&core->mutex);
     return rc;
 }

@@ -74,7 +74,7 @@ static void book_state_locked(struct hv_core *core, const CoreEvent *event)
         return;
     }
     domain->changes++;
-    g_cond_broadcast(&core->changed);
+    pthread_cond_broadcast(&core->changed);
     if (event->status.state == HV_DOMAIN_STATE_GONE) {
         g_hash_table_remove(core->domains, &domain->handle);
         core_domain_unref_locked(domain);
@@ -87,16 +87,16 @@ static gboolean queue(struct hv_core *core, CoreEvent *event)
 {
     gboolean room;
 
-    g_mutex_lock(&core->mutex);
+    pthread_mutex_lock(&core->mutex);
     room = core->events_queued.length < QUEUE_MAX;
     if (room) {
         if (event->op == HV_OP_STATE) {
             book_state_locked(core, event);
         }
         g_queue_push_tail(&core->events_queued, event);
-        g_cond_signal(&core->news);
+        pthread_cond_signal(&core->news);
     }
-    g_mutex_unlock(&core->mutex);
+    pthread_mutex_unlock(&core->mutex);
     return room;
 }
 
@@ -182,10 +182,10 @@ static struct hv_domain *get_domain(struct hv_core *core, guint64 handle,
 {
     struct hv_domain *domain;
 
-    g_mutex_lock(&core->mutex);
+    pthread_mutex_lock(&core->mutex);
     domain = core_domain_find_locked(core, handle);
     *console_out = domain ? domain->console : NULL;
-    g_mutex_unlock(&core->mutex);
+    pthread_mutex_unlock(&core->mutex);
     return domain;
 }
 
@@ -205,9 +205,9 @@ static void tell_output(struct hv_core *core, const CoreEvent *event)
             write_output(domain, console);
         }
     }
-    g_mutex_lock(&core->mutex);
+    pthread_mutex_lock(&core->mutex);
     core_domain_unref_locked(domain);
-    g_mutex_unlock(&core->mutex);
+    pthread_mutex_unlock(&core->mutex);
 }
 
 static void tell(struct hv_core *core, const CoreEvent *event)
@@ -224,11 +224,11 @@ static CoreEvent *next_event(struct hv_core *core)
 {
     CoreEvent *event = NULL;
 
-    g_mutex_lock(&core->mutex);
+    pthread_mutex_lock(&core->mutex);
     while (!core->closing && !(event = g_queue_pop_head(&core->events_queued)) && !core->lost) {
-        g_cond_wait(&core->news, &core->mutex);
+        pthread_cond_wait(&core->news, &core->mutex);
     }
-    g_mutex_unlock(&core->mutex);
+    pthread_mutex_unlock(&core->mutex);
     return event;
 }
 
@@ -242,9 +242,9 @@ gpointer core_event_run(gpointer data)
         tell(core, event);
         core_event_free(event);
     }
-    g_mutex_lock(&core->mutex);
+    pthread_mutex_lock(&core->mutex);
     tells = !core->closing && core->events && core->events->lost;
-    g_mutex_unlock(&core->mutex);
+    pthread_mutex_unlock(&core->mutex);
     if (tells) {
         core->events->lost(core->user_data);
     }

@@ -5,6 +5,7 @@
 #include "wire/core-client.h"
 
 #include <gio/gio.h>
+#include <pthread.h>
 #include <hv/op.h>
 #include <hv/stat-pages.h>
 
@@ -31,9 +32,11 @@ struct hv_core {
     gpointer user_data;
     GThread *reader, *teller;
 
-    GMutex mutex;
-    GCond changed; /* a machine's state, `lost`, or a staging slot */
-    GCond news;    /* `events_queued` or `closing` */
+    /* POSIX's, not GLib's, which ThreadSanitizer does not see. */
+    pthread_mutex_t sending; /* one at a time: GSocket wants it */
+    pthread_mutex_t mutex;
+    pthread_cond_t changed; /* by CLOCK_MONOTONIC: a machine's state, `lost`, or a staging slot */
+    pthread_cond_t news;    /* `events_queued` or `closing` */
     /* Guarded by mutex. */
     gboolean lost, closing;
     guint64 serial;

@@ -13,24 +13,24 @@ static guint take_slot(struct hv_core *core)
 {
     guint slot = 0;
 
-    g_mutex_lock(&core->mutex);
+    pthread_mutex_lock(&core->mutex);
     while (core->slots == (1u << CORE_STAGING_SLOTS) - 1) {
-        g_cond_wait(&core->changed, &core->mutex);
+        pthread_cond_wait(&core->changed, &core->mutex);
     }
     while (core->slots & (1u << slot)) {
         slot++;
     }
     core->slots |= 1u << slot;
-    g_mutex_unlock(&core->mutex);
+    pthread_mutex_unlock(&core->mutex);
     return slot;
 }
 
 static void drop_slot(struct hv_core *core, guint slot)
 {
-    g_mutex_lock(&core->mutex);
+    pthread_mutex_lock(&core->mutex);
     core->slots &= ~(1u << slot);
-    g_cond_broadcast(&core->changed);
-    g_mutex_unlock(&core->mutex);
+    pthread_cond_broadcast(&core->changed);
+    pthread_mutex_unlock(&core->mutex);
 }
 
 static int copy_part(struct hv_domain *domain, guint slot, guint64 gpa, guint8 *buffer,

@@ -22,7 +22,7 @@ struct CoreCall {
     struct hv_op_answer *answer;
     int fd;
     gboolean done;
-    GCond answered;
+    pthread_cond_t answered;
 };
 
 /* ---- packets ---- */
@@ -99,7 +99,7 @@ static gboolean take_answer(struct hv_core *core, const struct hv_op_answer *ans
     gboolean good = FALSE;
     CoreCall *call;
 
-    g_mutex_lock(&core->mutex);
+    pthread_mutex_lock(&core->mutex);
     call = g_hash_table_lookup(core->calls, &answer->header.serial);
     good = call && fits(call, answer);
     if (good) {
@@ -108,9 +108,9 @@ static gboolean take_answer(struct hv_core *core, const struct hv_op_answer *ans
         call->fd = packet->fds[0];
         packet->fds[0] = -1;
         call->done = TRUE;
-        g_cond_signal(&call->answered);
+        pthread_cond_signal(&call->answered);
     }
-    g_mutex_unlock(&core->mutex);
+    pthread_mutex_unlock(&core->mutex);
     return good;
 }
 
@@ -119,7 +119,7 @@ void core_lose(struct hv_core *core)
     GHashTableIter iter;
     gpointer value;
 
-    g_mutex_lock(&core->mutex);
+    pthread_mutex_lock(&core->mutex);
     core->lost = TRUE;
     g_hash_table_iter_init(&iter, core->calls);
     while (g_hash_table_iter_next(&iter, NULL, &value)) {
@@ -127,12 +127,12 @@ void core_lose(struct hv_core *core)
 
         call->answer->header.result = -ENOTCONN;
         call->done = TRUE;
-        g_cond_signal(&call->answered);
+        pthread_cond_signal(&call->answered);
     }
     g_hash_table_remove_all(core->calls);
-    g_cond_broadcast(&core->changed);
-    g_cond_broadcast(&core->news);
-    g_mutex_unlock(&core->mutex);
+    pthread_cond_broadcast(&core->changed);
+    pthread_cond_broadcast(&core->news);
+    pthread_mutex_unlock(&core->mutex);
     /* Who is sending does not wait for a core that we no longer listen to. */
     g_socket_shutdown(core->socket, TRUE, TRUE, NULL);
 }
@@ -168,10 +168,14 @@ static void begin_request(struct hv_op_request *request, enum hv_op op, guint64 
     };
 }
 
-static gboolean send_request(GSocket *socket, const struct hv_op_request *request)
+static gboolean send_request(struct hv_core *core, const struct hv_op_request *request)
 {
-    return g_socket_send(socket, (const char *)request, request->header.bytes, NULL, NULL) ==
-           (gssize)request->header.bytes;
+    gssize sent;
+
+    pthread_mutex_lock(&core->sending);
+    sent = g_socket_send(core->socket, (const char *)request, request->header.bytes, NULL, NULL);
+    pthread_mutex_unlock(&core->sending);
+    return sent == (gssize)request->header.bytes;
 }
 
 int core_call(struct hv_core *core, enum hv_op op, struct hv_op_request *request, gsize body,
@@ -181,8 +185,8 @@ int core_call(struct hv_core *core, enum hv_op op, struct hv_op_request *request
     CoreCall call = {.op = op, .wanted = wanted, .answer = answer ? answer : &unwanted, .fd = -1};
     gboolean sent;
 
-    g_cond_init(&call.answered);
-    g_mutex_lock(&core->mutex);
+    pthread_cond_init(&call.answered, NULL);
+    pthread_mutex_lock(&core->mutex);
     call.serial = ++core->serial;
     if (core->lost) {
         call.answer->header.result = -ENOTCONN;
@@ -190,18 +194,18 @@ int core_call(struct hv_core *core, enum hv_op op, struct hv_op_request *request
     } else {
         g_hash_table_insert(core->calls, &call.serial, &call);
     }
-    g_mutex_unlock(&core->mutex);
+    pthread_mutex_unlock(&core->mutex);
     begin_request(request, op, call.serial, body);
-    sent = !call.done && send_request(core->socket, request);
+    sent = !call.done && send_request(core, request);
     if (!sent) {
         core_lose(core);
     }
-    g_mutex_lock(&core->mutex);
+    pthread_mutex_lock(&core->mutex);
     while (!call.done) {
-        g_cond_wait(&call.answered, &core->mutex);
+        pthread_cond_wait(&call.answered, &core->mutex);
     }
-    g_mutex_unlock(&core->mutex);
-    g_cond_clear(&call.answered);
+    pthread_mutex_unlock(&core->mutex);
+    pthread_cond_destroy(&call.answered);
     if (fd_out) {
         *fd_out = call.fd;
     } else if (call.fd >= 0) {
@@ -223,11 +227,11 @@ void core_send(struct hv_core *core, enum hv_op op, struct hv_op_request *reques
 {
     guint64 serial;
 
-    g_mutex_lock(&core->mutex);
+    pthread_mutex_lock(&core->mutex);
     serial = ++core->serial;
-    g_mutex_unlock(&core->mutex);
+    pthread_mutex_unlock(&core->mutex);
     begin_request(request, op, serial, body);
-    if (!send_request(core->socket, request)) {
+    if (!send_request(core, request)) {
         core_lose(core);
     }
 }
@@ -259,10 +263,22 @@ static void free_core(struct hv_core *core)
     g_queue_clear_full(&core->events_queued, core_event_free);
     g_hash_table_unref(core->calls);
     g_hash_table_unref(core->domains);
-    g_cond_clear(&core->changed);
-    g_cond_clear(&core->news);
-    g_mutex_clear(&core->mutex);
+    pthread_cond_destroy(&core->changed);
+    pthread_cond_destroy(&core->news);
+    pthread_mutex_destroy(&core->sending);
+    pthread_mutex_destroy(&core->mutex);
     g_free(core);
+}
+
+/* Somebody waits for it no longer than so long. */
+static void init_changed(pthread_cond_t *changed)
+{
+    pthread_condattr_t attributes;
+
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(changed, &attributes);
+    pthread_condattr_destroy(&attributes);
 }
 
 static struct hv_core *new_core(const LodgeCoreEvents *events, gpointer user_data)
@@ -272,9 +288,10 @@ static struct hv_core *new_core(const LodgeCoreEvents *events, gpointer user_dat
     core->stat_fd = -1;
     core->events = events;
     core->user_data = user_data;
-    g_mutex_init(&core->mutex);
-    g_cond_init(&core->changed);
-    g_cond_init(&core->news);
+    pthread_mutex_init(&core->sending, NULL);
+    pthread_mutex_init(&core->mutex, NULL);
+    init_changed(&core->changed);
+    pthread_cond_init(&core->news, NULL);
     g_queue_init(&core->events_queued);
     core->calls = g_hash_table_new(g_int64_hash, g_int64_equal);
     core->domains = g_hash_table_new(g_int64_hash, g_int64_equal);
@@ -329,7 +346,7 @@ static gboolean greet(struct hv_core *core, GError **error)
 
     request.body.hello = (struct hv_op_hello){HV_OP_MAGIC, HV_OP_VERSION, 1};
     begin_request(&request, HV_OP_HELLO, ++core->serial, sizeof(request.body.hello));
-    if (!send_request(core->socket, &request) || !receive(core->socket, &answer, &packet)) {
+    if (!send_request(core, &request) || !receive(core->socket, &answer, &packet)) {
         packet_close(&packet);
         g_set_error(error, LODGE_ERROR, LODGE_ERROR_FAILED,
                     _("The core has closed the connection; it is ending, or of another user"));
@@ -399,9 +416,9 @@ void lodge_core_client_close(struct hv_core *core)
     if (!core) {
         return;
     }
-    g_mutex_lock(&core->mutex);
+    pthread_mutex_lock(&core->mutex);
     core->closing = TRUE;
-    g_mutex_unlock(&core->mutex);
+    pthread_mutex_unlock(&core->mutex);
     core_lose(core);
     g_clear_pointer(&core->reader, g_thread_join);
     g_clear_pointer(&core->teller, g_thread_join);
