@@ -13,11 +13,11 @@
 #include "cli/crash-report.h"
 #include "cli/run-options.h"
 #include "cli/signals.h"
-#include "cli/stats-json.h"
 #include "cli/stats-locks.h"
 #include "cli/timer-option.h"
 #include "common/i18n.h"
 #include "common/lodge-error.h"
+#include "common/stats-json.h"
 #include "common/thread.h"
 
 #include <hv/domain.h>

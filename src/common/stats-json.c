@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The snapshots, name by name, and distributions, packed. */
-#include "cli/stats-json.h"
+#include "common/stats-json.h"
 
 #include <hv/lock-stats.h>
-#include <json-glib/json-glib.h>
 
 static void add_stats(JsonObject *object, const struct hv_stat *stats, gsize count)
 {
@@ -32,13 +31,6 @@ static void add_core(JsonObject *object, struct hv_core *core)
     add_stats(object, stats, MIN(hv_core_get_stats(core, stats, room), room));
 }
 
-static char *to_text(JsonObject *object)
-{
-    g_autoptr(JsonNode) node = json_node_init_object(json_node_alloc(), object);
-
-    return json_to_string(node, FALSE);
-}
-
 static void add_histogram(JsonObject *object, const struct hv_lock_histogram *histogram)
 {
     static const char *const spans[] = {
@@ -58,7 +50,7 @@ static void add_histogram(JsonObject *object, const struct hv_lock_histogram *hi
     json_object_set_string_member(object, name, text);
 }
 
-char *lodge_lock_stats_to_json(struct hv_core *core)
+JsonNode *lodge_lock_stats_to_node(struct hv_core *core)
 {
     g_autoptr(JsonObject) object = json_object_new();
     g_autofree struct hv_lock_histogram *histograms = NULL;
@@ -75,14 +67,28 @@ char *lodge_lock_stats_to_json(struct hv_core *core)
     for (gsize i = 0; i < MIN(lists.histogram_count, lists.histogram_max); i++) {
         add_histogram(object, &histograms[i]);
     }
-    return to_text(object);
+    return json_node_init_object(json_node_alloc(), object);
 }
 
-char *lodge_stats_to_json(struct hv_core *core, struct hv_domain *domain)
+JsonNode *lodge_stats_to_node(struct hv_core *core, struct hv_domain *domain)
 {
     g_autoptr(JsonObject) object = json_object_new();
 
     add_domain(object, domain);
     add_core(object, core);
-    return to_text(object);
+    return json_node_init_object(json_node_alloc(), object);
+}
+
+char *lodge_lock_stats_to_json(struct hv_core *core)
+{
+    g_autoptr(JsonNode) node = lodge_lock_stats_to_node(core);
+
+    return json_to_string(node, FALSE);
+}
+
+char *lodge_stats_to_json(struct hv_core *core, struct hv_domain *domain)
+{
+    g_autoptr(JsonNode) node = lodge_stats_to_node(core, domain);
+
+    return json_to_string(node, FALSE);
 }
