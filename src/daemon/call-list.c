@@ -15,6 +15,8 @@
 #define CHECKPOINT \
     (VIR_CONNECT_LIST_DOMAINS_HAS_CHECKPOINT | VIR_CONNECT_LIST_DOMAINS_NO_CHECKPOINT)
 
+#define FILTERS (ACTIVE | PERSISTENT | STATE | SAVED | AUTOSTART | SNAPSHOT | CHECKPOINT)
+
 /* What a machine is, as libvirt's filters name it: one bit of each group. */
 static guint traits_of(const LodgeMachineView *view)
 {
@@ -40,7 +42,7 @@ static guint traits_of(const LodgeMachineView *view)
 }
 
 /* Of each group that is asked for, one bit must be right. */
-static gboolean passes(const LodgeMachineView *view, guint filter)
+gboolean lodge_call_passes(const LodgeMachineView *view, guint filter)
 {
     static const guint groups[] = {ACTIVE,    PERSISTENT, STATE,     SAVED,
                                    AUTOSTART, SNAPSHOT,   CHECKPOINT};
@@ -65,7 +67,7 @@ static GArray *list(LodgeCall *call, guint filter)
         g_auto(LodgeMachineView) view = {0};
 
         lodge_machine_view(machines->pdata[i], &view);
-        if (passes(&view, filter)) {
+        if (lodge_call_passes(&view, filter)) {
             g_array_append_val(views, view);
             view.dom.name = NULL;
         }

@@ -51,9 +51,19 @@ typedef struct {
 } LodgeCallFamily;
 
 extern const LodgeCallFamily lodge_calls_connect, lodge_calls_host, lodge_calls_list,
-    lodge_calls_lifecycle, lodge_calls_define, lodge_calls_domain;
+    lodge_calls_lifecycle, lodge_calls_define, lodge_calls_domain, lodge_calls_metadata,
+    lodge_calls_tune, lodge_calls_vcpu, lodge_calls_stats, lodge_calls_stream, lodge_calls_monitor;
 
 /** Refuse a text that is not UTF-8. @what names its role. */
 gboolean lodge_call_check_text(const char *what, const char *text, GError **error);
+/**
+ * What VIR_DOMAIN_AFFECT_… in @flags mean for the machine as it is: of those who say nothing, the
+ * instance if there is one.
+ */
+void lodge_call_scope(LodgeMachine *machine, guint flags, gboolean *live_out, gboolean *stored_out);
+/** Is it one of those that @filter (VIR_CONNECT_LIST_DOMAINS_…) lets pass? */
+gboolean lodge_call_passes(const LodgeMachineView *view, guint filter);
+/** The one definition that they mean, for who only looks; owned by the caller, or NULL. */
+LodgeDomainConfig *lodge_call_copy_definition(LodgeMachine *machine, guint flags, GError **error);
 /** Refuse flags that are not in @known. */
 gboolean lodge_call_check_flags(guint flags, guint known, GError **error);

@@ -17,8 +17,9 @@ typedef struct {
 static const LodgeCallEntry *find_entry(const LodgeMessageHeader *header)
 {
     static const LodgeCallFamily *const families[] = {
-        &lodge_calls_connect,   &lodge_calls_host,   &lodge_calls_list,
-        &lodge_calls_lifecycle, &lodge_calls_define, &lodge_calls_domain,
+        &lodge_calls_connect, &lodge_calls_host,   &lodge_calls_list,     &lodge_calls_lifecycle,
+        &lodge_calls_define,  &lodge_calls_domain, &lodge_calls_metadata, &lodge_calls_tune,
+        &lodge_calls_vcpu,    &lodge_calls_stats,  &lodge_calls_stream,   &lodge_calls_monitor,
     };
 
     for (gsize i = 0; i < G_N_ELEMENTS(families); i++) {

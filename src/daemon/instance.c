@@ -5,14 +5,12 @@
 #include "build/builder.h"
 #include "common/i18n.h"
 #include "common/lodge-error.h"
+#include "common/stats-json.h"
 #include "common/thread.h"
+#include "config/machine-time.h"
 
 #include <errno.h>
 #include <string.h>
-
-#define SLEW_DEFAULT     200u
-/* The core's own, for the timers that keep their missed ticks by default. */
-#define LIMIT_DEFAULT_NS (10 * HV_NS_PER_S)
 
 struct _LodgeInstance {
     gatomicrefcount references;
@@ -33,18 +31,19 @@ static void fill_share(const LodgeCpuShare *share, struct hv_sched_parameters *s
 }
 
 static gboolean create_domain(LodgeInstance *instance, const LodgeDomainConfig *config,
-                              GError **error)
+                              const LodgeMachineTime *time, GError **error)
 {
-    const LodgeTimerConfig *clock = &config->clock.timer[LODGE_TIMER_KVMCLOCK];
     struct hv_domain_config domain = {
         .name = config->name,
         .engine = lodge_engine_name(config->engine),
         .memory_bytes = config->memory_bytes,
         .vcpus = config->vcpus,
         .flags = config->debug_flags,
-        .pv_hidden = clock->present == LODGE_SWITCH_OFF ? HV_PV_PART_CLOCK : 0u,
         .console = &lodge_console_ring_ops,
         .console_context = instance->console,
+        .clock_policy = time->clock_policy,
+        .rtc_track = time->rtc_track,
+        .timers_absent = time->timers_absent,
     };
     struct hv_core *core = lodge_core_get(instance->core);
     char why[128] = "";
@@ -66,64 +65,19 @@ static gboolean create_domain(LodgeInstance *instance, const LodgeDomainConfig *
     return FALSE;
 }
 
-/* The timers of the definition that the core has policies for. */
-static const struct {
-    LodgeTimer timer;
-    enum hv_vpt_source first, last;
-} timers[] = {
-    {LODGE_TIMER_PIT, HV_VPT_PIT, HV_VPT_PIT},
-    {LODGE_TIMER_RTC, HV_VPT_RTC, HV_VPT_RTC},
-    {LODGE_TIMER_HPET, HV_VPT_HPET0, HV_VPT_HPET2},
-    {LODGE_TIMER_LAPIC, HV_VPT_LAPIC, HV_VPT_LAPIC},
-};
-
-/* FALSE: nothing is said of it, and the core's own holds. */
-static gboolean fill_policy(const LodgeTimerConfig *timer, struct hv_vpt_policy *policy)
+static gboolean set_policies(LodgeInstance *instance, const LodgeDomainConfig *config,
+                             const LodgeMachineTime *time, GError **error)
 {
-    *policy = (struct hv_vpt_policy){0};
-    switch (timer->policy) {
-    case LODGE_TICK_DEFAULT:
-        return FALSE;
-    case LODGE_TICK_MERGE:
-        policy->kind = HV_TICK_MERGE;
-        return TRUE;
-    case LODGE_TICK_DISCARD:
-        policy->kind = HV_TICK_DISCARD;
-        return TRUE;
-    case LODGE_TICK_DELAY:
-        policy->kind = HV_TICK_DELAY;
-        policy->limit_ns = LIMIT_DEFAULT_NS;
-        return TRUE;
-    case LODGE_TICK_CATCHUP:
-        policy->kind = HV_TICK_CATCHUP;
-        policy->threshold_ns = timer->threshold * HV_NS_PER_MS;
-        policy->slew_per_cent = timer->slew ? timer->slew : SLEW_DEFAULT;
-        policy->limit_ns = timer->limit ? timer->limit * HV_NS_PER_MS : LIMIT_DEFAULT_NS;
-        return TRUE;
-    }
-    g_return_val_if_reached(FALSE);
-}
-
-static gboolean set_timers(LodgeInstance *instance, const LodgeDomainConfig *config, GError **error)
-{
-    for (gsize i = 0; i < G_N_ELEMENTS(timers); i++) {
-        const LodgeTimerConfig *timer = &config->clock.timer[timers[i].timer];
-        struct hv_vpt_policy policy;
+    for (guint source = 0; source < HV_VPT_SOURCES; source++) {
+        enum hv_vpt_source which = (enum hv_vpt_source)source;
         char why[128] = "";
-        int rc = 0;
 
-        if (!fill_policy(timer, &policy)) {
-            continue;
-        }
-        for (guint source = timers[i].first; rc == 0 && source <= timers[i].last; source++) {
-            rc = hv_domain_set_tick_policy(instance->domain, (enum hv_vpt_source)source, &policy,
-                                           why, sizeof(why));
-        }
-        if (rc < 0) {
+        if ((time->policies >> source & 1) &&
+            hv_domain_set_tick_policy(instance->domain, which, &time->policy[source], why,
+                                      sizeof(why)) < 0) {
             return lodge_error_refuse(
-                error, _("The machine “%s” cannot have tickpolicy “%s” for its timer “%s”: %s"),
-                config->name, lodge_tick_policy_name(timer->policy),
-                lodge_timer_name(timers[i].timer), why);
+                error, _("The machine “%s” cannot have that tickpolicy for its timer “%s”: %s"),
+                config->name, lodge_timer_name(lodge_timer_of_source(which)), why);
         }
     }
     return TRUE;
@@ -148,19 +102,20 @@ static gboolean check_boot(const LodgeDomainConfig *config, GError **error)
 LodgeInstance *lodge_instance_new(LodgeCore *core, const LodgeDomainConfig *config, GError **error)
 {
     g_autoptr(LodgeInstance) instance = g_new0(LodgeInstance, 1);
+    LodgeMachineTime time;
 
     g_atomic_ref_count_init(&instance->references);
     instance->core = lodge_core_ref(core);
     instance->console = lodge_console_ring_new();
-    if (!check_boot(config, error)) {
+    if (!check_boot(config, error) || !lodge_domain_config_get_time(config, &time, error)) {
         return NULL;
     }
     instance->builder =
         lodge_builder_new(config->kernel, config->initrd, config->command_line, error);
-    if (!instance->builder || !create_domain(instance, config, error)) {
+    if (!instance->builder || !create_domain(instance, config, &time, error)) {
         return NULL;
     }
-    if (!set_timers(instance, config, error) ||
+    if (!set_policies(instance, config, &time, error) ||
         !lodge_builder_load(instance->builder, instance->domain, error)) {
         lodge_instance_destroy(instance);
         return NULL;
@@ -314,17 +269,32 @@ struct hv_stat *lodge_instance_get_stats(LodgeInstance *instance, gsize *count_o
     return stats;
 }
 
-guint64 lodge_instance_get_stat(LodgeInstance *instance, const char *name)
+guint64 lodge_stat_find(const struct hv_stat *stats, gsize count, const char *name)
 {
-    gsize count;
-    g_autofree struct hv_stat *stats = lodge_instance_get_stats(instance, &count);
-
     for (gsize i = 0; i < count; i++) {
         if (strcmp(stats[i].name, name) == 0) {
             return stats[i].value;
         }
     }
     return 0;
+}
+
+guint64 lodge_instance_get_stat(LodgeInstance *instance, const char *name)
+{
+    gsize count;
+    g_autofree struct hv_stat *stats = lodge_instance_get_stats(instance, &count);
+
+    return lodge_stat_find(stats, count, name);
+}
+
+JsonNode *lodge_instance_stats_json(LodgeInstance *instance)
+{
+    return lodge_stats_to_node(lodge_core_get(instance->core), instance->domain);
+}
+
+JsonNode *lodge_instance_locks_json(LodgeInstance *instance)
+{
+    return lodge_lock_stats_to_node(lodge_core_get(instance->core));
 }
 
 gboolean lodge_instance_set_share(LodgeInstance *instance, const LodgeCpuShare *share,

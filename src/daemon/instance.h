@@ -11,6 +11,7 @@
 #include "daemon/core.h"
 
 #include <hv/domain.h>
+#include <json-glib/json-glib.h>
 
 typedef struct _LodgeInstance LodgeInstance;
 
@@ -59,8 +60,13 @@ gsize lodge_instance_console_input(LodgeInstance *instance, const guint8 *data, 
 
 /** A snapshot of its statistics; free with g_free(). */
 struct hv_stat *lodge_instance_get_stats(LodgeInstance *instance, gsize *count_out);
-/** One of them; 0 when there is none of that name. */
+/** The value of that name in a list; 0 when there is none. */
+guint64 lodge_stat_find(const struct hv_stat *stats, gsize count, const char *name);
+/** One of a new snapshot. */
 guint64 lodge_instance_get_stat(LodgeInstance *instance, const char *name);
+/** All of them and its core's; all locks of that core. Owned by the caller. */
+JsonNode *lodge_instance_stats_json(LodgeInstance *instance);
+JsonNode *lodge_instance_locks_json(LodgeInstance *instance);
 /** Change its part in the CPUs while it runs. */
 gboolean lodge_instance_set_share(LodgeInstance *instance, const LodgeCpuShare *share,
                                   GError **error);

@@ -256,3 +256,60 @@ gboolean lodge_machine_set_autostart(LodgeMachine *machine, gboolean on, GError 
     lodge_machine_end(machine);
     return done;
 }
+
+static gboolean edit_copy(const LodgeDomainConfig *from, const LodgeMachineChange *change,
+                          LodgeDomainConfig **copy_out, GError **error)
+{
+    *copy_out = lodge_domain_config_copy(from);
+    return change->edit(*copy_out, change->user_data, error) &&
+           lodge_domain_config_check(*copy_out, error);
+}
+
+/* In a job. */
+static gboolean change_both(LodgeMachine *machine, const LodgeMachineChange *change, GError **error)
+{
+    g_autoptr(LodgeDomainConfig) live = NULL;
+    g_autoptr(LodgeDomainConfig) stored = NULL;
+
+    if (change->live && !machine->live) {
+        return lodge_refuse(error, VIR_ERR_OPERATION_INVALID, _("The machine “%s” does not run"),
+                            machine->config->name);
+    }
+    if (change->stored && !machine->persistent) {
+        return lodge_refuse(error, VIR_ERR_OPERATION_INVALID,
+                            _("The machine “%s” is transient: it has no stored definition"),
+                            machine->config->name);
+    }
+    if ((change->live && !edit_copy(machine->live, change, &live, error)) ||
+        (change->stored && !edit_copy(machine->config, change, &stored, error)) ||
+        (live && change->apply && !change->apply(machine->instance, live, error))) {
+        return FALSE;
+    }
+    if (stored && !store(machine, g_steal_pointer(&stored), error)) {
+        /* As it was; it was possible then. */
+        if (live && change->apply) {
+            change->apply(machine->instance, machine->live, NULL);
+        }
+        return FALSE;
+    }
+    if (live) {
+        g_mutex_lock(&machine->mutex);
+        lodge_domain_config_free(machine->live);
+        machine->live = g_steal_pointer(&live);
+        g_mutex_unlock(&machine->mutex);
+    }
+    return TRUE;
+}
+
+gboolean lodge_machine_change(LodgeMachine *machine, const LodgeMachineChange *change,
+                              GError **error)
+{
+    gboolean done;
+
+    if (!lodge_machine_begin(machine, error)) {
+        return FALSE;
+    }
+    done = change_both(machine, change, error);
+    lodge_machine_end(machine);
+    return done;
+}

@@ -48,19 +48,22 @@ gboolean lodge_machine_undefine(LodgeMachine *machine, GError **error);
 gboolean lodge_machine_rename(LodgeMachine *machine, const char *name, GError **error);
 gboolean lodge_machine_set_autostart(LodgeMachine *machine, gboolean on, GError **error);
 
-/** Called in a job: change a definition's fields. */
+/** Change a definition's fields. Called in a job. */
 typedef gboolean LodgeMachineEdit(LodgeDomainConfig *config, gpointer user_data, GError **error);
+/** Let an instance run by a definition that was changed. Called in a job. */
+typedef gboolean LodgeMachineApply(LodgeInstance *instance, const LodgeDomainConfig *config,
+                                   GError **error);
 
-/**
- * Change the stored definition, or what the instance runs by, or both; none when one is refused.
- *
- * @apply  may be NULL: called before anything is kept, when @live.
- */
-gboolean lodge_machine_edit(LodgeMachine *machine, gboolean live, gboolean stored,
-                            LodgeMachineEdit *edit,
-                            gboolean (*apply)(LodgeInstance *instance,
-                                              const LodgeDomainConfig *config, GError **error),
-                            gpointer user_data, GError **error);
+typedef struct {
+    gboolean live, stored; /* what is changed: what the instance runs by, what is on disk */
+    LodgeMachineEdit *edit;
+    LodgeMachineApply *apply; /* with `live`; NULL: nothing is to be done */
+    gpointer user_data;
+} LodgeMachineChange;
+
+/** Change definitions: both that are asked for, or none. */
+gboolean lodge_machine_change(LodgeMachine *machine, const LodgeMachineChange *change,
+                              GError **error);
 
 /** The core for an instance by this definition, with a reference. */
 LodgeCore *lodge_machines_get_core(LodgeMachines *machines, const LodgeDomainConfig *config,

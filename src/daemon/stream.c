@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* A console's bytes between its ring and a client. */
+/* Two kinds of streams: a console's bytes both ways, and a line of statistics each second. */
 #include "daemon/stream.h"
 
 #include "common/i18n.h"
 #include "daemon/client.h"
 #include "daemon/dispatch.h"
 #include "daemon/libvirt-error.h"
+
+#include <string.h>
 
 #define PACKET_BYTES   65536u
 /* Of bytes that the client has not read: as long as there are more, the stream waits. */
@@ -14,20 +16,36 @@
 #define INPUT_MAX      (1u << 20)
 /* Nobody tells when the guest has read. */
 #define INPUT_RETRY_MS 10
+#define FEED_PERIOD_MS 1000
 
 struct _LodgeStream {
     /* Set at creation. */
     LodgeClient *client; /* borrowed: it has the stream */
     LodgeStreamName name;
     LodgeInstance *instance;
-    guint reader;
-    /* Guarded by the client. */
-    gboolean started;
+    guint reader; /* of the console's ring; 0: it is a feed */
+    /* Atomic: set when the reply is on its way, by the call's thread. */
+    gint started;
     /* Main thread. */
     gboolean ended;
-    GByteArray *input;
-    guint retry;
+    GByteArray *input; /* to the guest */
+    guint timer;       /* a console's: to try again; a feed's: to the next line */
+    gboolean due;      /* a feed's line */
 };
+
+static LodgeStream *make(LodgeClient *client, const LodgeStreamName *name, LodgeInstance *instance)
+{
+    LodgeStream *stream = g_new0(LodgeStream, 1);
+
+    *stream = (LodgeStream){
+        .client = client,
+        .name = *name,
+        .instance = lodge_instance_ref(instance),
+        .input = g_byte_array_new(),
+        .due = TRUE,
+    };
+    return stream;
+}
 
 static void on_ready(gpointer client)
 {
@@ -43,24 +61,25 @@ LodgeStream *lodge_stream_new_console(LodgeClient *client, const LodgeStreamName
 
     if (!reader) {
         lodge_refuse(error, VIR_ERR_OPERATION_FAILED,
-                     _("The machine's console is open elsewhere; take it from there with --force"));
+                     _("The machine's console is open elsewhere; --force takes it from there"));
         return NULL;
     }
-    stream = g_new0(LodgeStream, 1);
-    *stream = (LodgeStream){
-        .client = client,
-        .name = *name,
-        .instance = lodge_instance_ref(instance),
-        .reader = reader,
-        .input = g_byte_array_new(),
-    };
+    stream = make(client, name, instance);
+    stream->reader = reader;
     return stream;
+}
+
+LodgeStream *lodge_stream_new_feed(LodgeClient *client, const LodgeStreamName *name,
+                                   LodgeInstance *instance)
+{
+    return make(client, name, instance);
 }
 
 void lodge_stream_free(LodgeStream *stream)
 {
-    g_clear_handle_id(&stream->retry, g_source_remove);
-    if (lodge_console_ring_close(lodge_instance_console(stream->instance), stream->reader)) {
+    g_clear_handle_id(&stream->timer, g_source_remove);
+    if (stream->reader &&
+        lodge_console_ring_close(lodge_instance_console(stream->instance), stream->reader)) {
         lodge_instance_console_resume(stream->instance);
     }
     lodge_instance_unref(stream->instance);
@@ -75,7 +94,7 @@ guint32 lodge_stream_serial(const LodgeStream *stream)
 
 void lodge_stream_start(LodgeStream *stream)
 {
-    stream->started = TRUE;
+    g_atomic_int_set(&stream->started, TRUE);
 }
 
 static LodgeMessageHeader header_of(const LodgeStream *stream, LodgeMessageStatus status)
@@ -90,13 +109,20 @@ static LodgeMessageHeader header_of(const LodgeStream *stream, LodgeMessageStatu
     };
 }
 
-static void send_packet(LodgeStream *stream, LodgeMessageStatus status, const guint8 *data,
+static void send_packet(LodgeStream *stream, LodgeMessageStatus status, const void *data,
                         gsize bytes)
 {
     const LodgeMessageHeader header = header_of(stream, status);
     g_autoptr(GBytes) message = lodge_message_encode_bytes(&header, data, bytes);
 
     lodge_client_send(stream->client, message);
+}
+
+/* The end of what comes: an empty packet. The client says that it is over. */
+static void end(LodgeStream *stream)
+{
+    send_packet(stream, LODGE_MESSAGE_CONTINUE, NULL, 0);
+    stream->ended = TRUE;
 }
 
 static gboolean fail(LodgeStream *stream, const char *text)
@@ -110,12 +136,17 @@ static gboolean fail(LodgeStream *stream, const char *text)
     return FALSE;
 }
 
-gboolean lodge_stream_pump(LodgeStream *stream)
+static gboolean may_send(const LodgeStream *stream)
+{
+    return g_atomic_int_get(&stream->started) && !stream->ended &&
+           lodge_client_backlog(stream->client) < BACKLOG_MAX;
+}
+
+static gboolean pump_console(LodgeStream *stream)
 {
     LodgeConsoleRing *ring = lodge_instance_console(stream->instance);
 
-    while (stream->started && !stream->ended &&
-           lodge_client_backlog(stream->client) < BACKLOG_MAX) {
+    while (may_send(stream)) {
         guint8 data[PACKET_BYTES];
         gboolean resume;
         gsize bytes;
@@ -125,8 +156,7 @@ gboolean lodge_stream_pump(LodgeStream *stream)
         case LODGE_RING_LOST:
             return fail(stream, _("The machine's console was taken by another client"));
         case LODGE_RING_ENDED:
-            send_packet(stream, LODGE_MESSAGE_CONTINUE, NULL, 0);
-            stream->ended = TRUE;
+            end(stream);
             break;
         case LODGE_RING_OPEN:
             if (bytes == 0) {
@@ -139,6 +169,56 @@ gboolean lodge_stream_pump(LodgeStream *stream)
             lodge_instance_console_resume(stream->instance);
         }
     }
+    return TRUE;
+}
+
+static gboolean on_period(gpointer data)
+{
+    LodgeStream *stream = data;
+
+    stream->due = TRUE;
+    lodge_client_wake(stream->client);
+    return G_SOURCE_CONTINUE;
+}
+
+static void send_line(LodgeStream *stream)
+{
+    g_autoptr(JsonNode) node = lodge_instance_stats_json(stream->instance);
+    g_autofree char *text = json_to_string(node, FALSE);
+    g_autofree char *line = g_strconcat(text, "\n", NULL);
+    gsize bytes = strlen(line);
+
+    for (gsize at = 0; at < bytes; at += PACKET_BYTES) {
+        send_packet(stream, LODGE_MESSAGE_CONTINUE, line + at, MIN(bytes - at, PACKET_BYTES));
+    }
+}
+
+/* Of a client that does not read, lines are left out. */
+static void pump_feed(LodgeStream *stream)
+{
+    struct hv_domain_status status;
+
+    if (!may_send(stream) || !stream->due) {
+        return;
+    }
+    if (!stream->timer) {
+        stream->timer = g_timeout_add(FEED_PERIOD_MS, on_period, stream);
+    }
+    stream->due = FALSE;
+    lodge_instance_get_status(stream->instance, &status);
+    if (status.state >= HV_DOMAIN_STATE_DYING) {
+        end(stream);
+    } else {
+        send_line(stream);
+    }
+}
+
+gboolean lodge_stream_pump(LodgeStream *stream)
+{
+    if (stream->reader) {
+        return pump_console(stream);
+    }
+    pump_feed(stream);
     return TRUE;
 }
 
@@ -155,7 +235,7 @@ static gboolean push_input(gpointer data)
     if (stream->input->len > 0) {
         return G_SOURCE_CONTINUE;
     }
-    stream->retry = 0;
+    stream->timer = 0;
     return G_SOURCE_REMOVE;
 }
 
@@ -165,13 +245,17 @@ gboolean lodge_stream_take(LodgeStream *stream, guint32 status, const guint8 *da
         send_packet(stream, LODGE_MESSAGE_OK, NULL, 0);
         return FALSE;
     }
+    /* What is said to a feed, nobody hears. */
+    if (!stream->reader || bytes == 0) {
+        return TRUE;
+    }
     if (stream->input->len + bytes > INPUT_MAX) {
         return fail(stream, _("The machine does not read from its serial port, and more was typed "
                               "than is kept for it"));
     }
     g_byte_array_append(stream->input, data, (guint)bytes);
-    if (!stream->retry && push_input(stream)) {
-        stream->retry = g_timeout_add(INPUT_RETRY_MS, push_input, stream);
+    if (!stream->timer && push_input(stream)) {
+        stream->timer = g_timeout_add(INPUT_RETRY_MS, push_input, stream);
     }
     return TRUE;
 }

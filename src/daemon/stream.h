@@ -31,6 +31,9 @@ typedef struct {
  */
 LodgeStream *lodge_stream_new_console(LodgeClient *client, const LodgeStreamName *name,
                                       LodgeInstance *instance, gboolean force, GError **error);
+/** A stream with a line of JSON each second: all statistics of the machine, and its core's. */
+LodgeStream *lodge_stream_new_feed(LodgeClient *client, const LodgeStreamName *name,
+                                   LodgeInstance *instance);
 void lodge_stream_free(LodgeStream *stream);
 
 guint32 lodge_stream_serial(const LodgeStream *stream);

@@ -2,6 +2,8 @@
 """A virtlodged of one's own, on private folders, and TAP for the cases that use it."""
 import os
 import pathlib
+import pty
+import select
 import shutil
 import signal
 import subprocess
@@ -32,6 +34,67 @@ def wait_for(condition, what, limit_s=LIMIT_S):
     while not condition():
         check(time.monotonic() < end, f'{what}: not within {limit_s} s')
         time.sleep(0.01)
+
+
+class Terminal:
+    """A program on a terminal of its own."""
+
+    def __init__(self, line, environment):
+        self.pid, self.fd = pty.fork()
+        if self.pid == 0:
+            try:
+                os.execvpe(line[0], line, environment)
+            finally:
+                os._exit(127)
+        self.seen = b''
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        os.close(self.fd)
+        if self.pid:
+            os.kill(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
+
+    def type(self, keys):
+        os.write(self.fd, keys)
+
+    def has(self, wanted):
+        """Whether it has said that, without waiting for it long."""
+        while select.select([self.fd], [], [], 0.1)[0]:
+            self.seen += os.read(self.fd, 65536)
+        return wanted in self.seen
+
+    def read_until(self, wanted):
+        """Everything up to and with @wanted, which is then forgotten."""
+        while wanted not in self.seen:
+            check(select.select([self.fd], [], [], LIMIT_S)[0],
+                  f'no {wanted!r}, only {self.seen[-500:]!r}')
+            try:
+                got = os.read(self.fd, 65536)
+            except OSError:
+                got = b''
+            check(got, f'end of output before {wanted!r}: {self.seen[-500:]!r}')
+            self.seen += got
+        end = self.seen.index(wanted) + len(wanted)
+        text, self.seen = self.seen[:end], self.seen[end:]
+        return text
+
+    def wait(self):
+        """Its exit status."""
+        end = time.monotonic() + LIMIT_S
+        while time.monotonic() < end:
+            if select.select([self.fd], [], [], 0.01)[0]:
+                try:
+                    self.seen += os.read(self.fd, 65536)
+                except OSError:
+                    pass
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                self.pid = 0
+                return os.waitstatus_to_exitcode(status)
+        raise Failed(f'still there; it said {self.seen[-500:]!r}')
 
 
 class Daemon:
@@ -90,6 +153,10 @@ class Daemon:
                 self.stop()
         finally:
             self.remove()
+
+    def terminal(self, *arguments):
+        """virsh on a terminal."""
+        return Terminal(['virsh', '-c', self.uri, *arguments], {**self.environment, 'TERM': 'dumb'})
 
     def virsh(self, *arguments, status=0, read_only=False):
         """What it says, on success or on failure, as `status` expects."""
