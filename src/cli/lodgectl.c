@@ -21,6 +21,9 @@ static const LodgeVerb verbs[] = {
     {"destroy", N_("end machines at once"), lodge_verb_destroy},
     {"delete", N_("delete machines, whatever their state"), lodge_verb_delete},
     {"console", N_("connect this terminal to a machine's serial console"), lodge_verb_console},
+    {"top", N_("show what machines use"), lodge_verb_top},
+    {"timers", N_("show machines' virtual timers"), lodge_verb_timers},
+    {"locks", N_("show the locks that cost machines most"), lodge_verb_locks},
 };
 
 static void print_help(void)

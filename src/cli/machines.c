@@ -43,15 +43,20 @@ static LodgeMachine *machine_new(virDomainPtr domain)
     return machine;
 }
 
-static int by_name(gconstpointer a, gconstpointer b)
+int lodge_machine_compare_names(const char *left, const char *right)
 {
-    const LodgeMachine *left = *(LodgeMachine *const *)a;
-    const LodgeMachine *right = *(LodgeMachine *const *)b;
-    g_autofree char *left_key = g_utf8_collate_key_for_filename(left->name, -1);
-    g_autofree char *right_key = g_utf8_collate_key_for_filename(right->name, -1);
+    g_autofree char *left_key = g_utf8_collate_key_for_filename(left, -1);
+    g_autofree char *right_key = g_utf8_collate_key_for_filename(right, -1);
     int order = strcmp(left_key, right_key);
 
-    return order ? order : strcmp(left->name, right->name);
+    return order ? order : strcmp(left, right);
+}
+
+static int by_name(gconstpointer a, gconstpointer b)
+{
+    const LodgeMachine *left = *(LodgeMachine *const *)a, *right = *(LodgeMachine *const *)b;
+
+    return lodge_machine_compare_names(left->name, right->name);
 }
 
 GPtrArray *lodge_machines_list(virConnectPtr connection, GError **error)
@@ -104,14 +109,20 @@ static LodgeMachine *find(GPtrArray *machines, const char *word)
     return NULL;
 }
 
-static gboolean refuse_word(GError **error, const char *word, gboolean glob)
+gboolean lodge_machine_is_meant(const char *name, const char *word)
+{
+    return strcmp(name, word) == 0 || fnmatch(word, name, 0) == 0;
+}
+
+gboolean lodge_machine_refuse_word(GError **error, const char *word)
 {
     g_autofree char *quoted = lodge_text_quote(word);
 
     return lodge_error_refuse(
         error,
-        glob ? _("No machine's name matches %s; “lodgectl list” names the machines there are")
-             : _("There is no machine %s; “lodgectl list” names the machines there are"),
+        strpbrk(word, "*?[")
+            ? _("No machine's name matches %s; “lodgectl list” names the machines there are")
+            : _("There is no machine %s; “lodgectl list” names the machines there are"),
         quoted);
 }
 
@@ -120,7 +131,7 @@ LodgeMachine *lodge_machines_find(GPtrArray *machines, const char *word, GError 
     LodgeMachine *machine = find(machines, word);
 
     if (!machine) {
-        refuse_word(error, word, FALSE);
+        lodge_machine_refuse_word(error, word);
     }
     return machine;
 }
@@ -138,7 +149,7 @@ static gboolean choose(GPtrArray *machines, const char *word, GHashTable *chosen
     for (guint i = 0; i < machines->len; i++) {
         LodgeMachine *machine = g_ptr_array_index(machines, i);
 
-        if (fnmatch(word, machine->name, 0) == 0) {
+        if (lodge_machine_is_meant(machine->name, word)) {
             g_hash_table_add(chosen, machine);
             any = TRUE;
         }
@@ -162,7 +173,7 @@ GPtrArray *lodge_machines_select(GPtrArray *machines, GStrv words, gboolean all,
     }
     for (guint i = 0; words[i]; i++) {
         if (!choose(machines, words[i], chosen)) {
-            refuse_word(error, words[i], strpbrk(words[i], "*?[") != NULL);
+            lodge_machine_refuse_word(error, words[i]);
             return NULL;
         }
     }

@@ -101,7 +101,7 @@ static int greatest_first(gconstpointer a, gconstpointer b, gpointer data)
     const Cell *left = &(*(Cell *const *)a)[order->column];
     const Cell *right = &(*(Cell *const *)b)[order->column];
 
-    if (order->kind == LODGE_CELL_PERCENT) {
+    if (order->kind == LODGE_CELL_REAL) {
         return left->real > right->real ? -1 : left->real < right->real;
     }
     return left->number > right->number ? -1 : left->number < right->number;
@@ -128,7 +128,7 @@ static char *cell_text(const LodgeColumn *column, const Cell *cell)
         return lodge_format_rough_bytes(cell->number);
     case LODGE_CELL_SPAN:
         return lodge_format_span(cell->number);
-    case LODGE_CELL_PERCENT:
+    case LODGE_CELL_REAL:
         return g_strdup_printf("%.1f", cell->real);
     case LODGE_CELL_FLAG:
         return g_strdup(cell->number ? _("yes") : _("no"));
@@ -237,7 +237,7 @@ static void add_member(JsonObject *object, const LodgeColumn *column, const Cell
     case LODGE_CELL_SPAN:
         json_object_set_int_member(object, column->key, (gint64)MIN(cell->number, G_MAXINT64));
         break;
-    case LODGE_CELL_PERCENT:
+    case LODGE_CELL_REAL:
         json_object_set_double_member(object, column->key, cell->real);
         break;
     case LODGE_CELL_FLAG:

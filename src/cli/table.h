@@ -14,10 +14,10 @@
 typedef enum {
     LODGE_CELL_TEXT,
     LODGE_CELL_NUMBER,
-    LODGE_CELL_BYTES,   /* shown as KiB, MiB … with three digits */
-    LODGE_CELL_SPAN,    /* ns, shown as ns, µs, ms or s */
-    LODGE_CELL_PERCENT, /* a real number */
-    LODGE_CELL_FLAG,    /* yes or no */
+    LODGE_CELL_BYTES, /* shown as KiB, MiB … with three digits */
+    LODGE_CELL_SPAN,  /* ns, shown as ns, µs, ms or s */
+    LODGE_CELL_REAL,  /* shown to a tenth */
+    LODGE_CELL_FLAG,  /* yes or no */
 } LodgeCellKind;
 
 typedef struct {
@@ -42,7 +42,7 @@ guint lodge_table_get_rows(const LodgeTable *table);
 void lodge_table_set_text(LodgeTable *table, guint column, const char *text);
 /** For NUMBER, BYTES, SPAN and FLAG. */
 void lodge_table_set_number(LodgeTable *table, guint column, guint64 number);
-/** For PERCENT. */
+/** For REAL. */
 void lodge_table_set_real(LodgeTable *table, guint column, gdouble real);
 
 /** Put the rows into the order of a cell: the greatest first. Equal ones stay as they were. */

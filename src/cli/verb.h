@@ -35,3 +35,6 @@ int lodge_verb_stop(int argc, char **argv);
 int lodge_verb_destroy(int argc, char **argv);
 int lodge_verb_delete(int argc, char **argv);
 int lodge_verb_console(int argc, char **argv);
+int lodge_verb_top(int argc, char **argv);
+int lodge_verb_timers(int argc, char **argv);
+int lodge_verb_locks(int argc, char **argv);
