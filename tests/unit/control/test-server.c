@@ -258,6 +258,17 @@ static void test_hello_first(void)
     end();
 }
 
+/* The next output; what is told of the machine's state meanwhile is left aside. */
+static bool await_console(struct hv_op_answer *event_out)
+{
+    bool came;
+
+    do {
+        came = peer_event(&peer, event_out);
+    } while (came && event_out->header.op != HV_OP_CONSOLE);
+    return came;
+}
+
 /* A controller that takes no output stops the machine's writing, and nothing else. */
 static void test_back_pressure(void)
 {
@@ -284,18 +295,18 @@ static void test_back_pressure(void)
         TAP_OK(peer_event(&peer, &event));
         TAP_EQ(event.header.op, HV_OP_STATE);
     } while (event.body.state.status.state != HV_DOMAIN_STATE_PAUSED);
-    /* It was taken: the rest comes. */
+    /* It was taken: the rest comes, which the machine may not have written yet. */
+    TAP_EQ(peer_call_domain(&peer, HV_OP_UNPAUSE, handle), 0);
     peer.request.body.accept = (struct hv_op_accept){handle, position};
     TAP_OK(peer_send(&peer, HV_OP_ACCEPT, sizeof(struct hv_op_accept)));
-    TAP_OK(peer_event(&peer, &event));
-    TAP_EQ(event.header.op, HV_OP_CONSOLE);
+    TAP_OK(await_console(&event));
     TAP_EQ(event.body.console.position, position);
     /* A new controller has the output from where the last was sure to have it. */
     peer_finish(&peer);
     TAP_OK(serving_join(&serving, &peer));
     TAP_EQ(peer_call_domain(&peer, HV_OP_ATTACH, handle), 0);
     TAP_EQ(peer.answer.body.attached.position, position);
-    TAP_OK(peer_event(&peer, &event));
+    TAP_OK(await_console(&event));
     TAP_EQ(event.body.console.position, position);
     end();
 }
