@@ -88,9 +88,10 @@ struct hv_platform {
     bool testing;           /* fwcfg and testdev exist */
     unsigned timers_absent; /* PIT, RTC, HPET: such a device is on a bus that nobody reaches */
     enum hv_rtc_track rtc_track;
-    struct hv_guest_clock clock;
-    /* Atomic: the clock has moved against the host's, and timers are not yet set by that. */
+    /* Atomic: the clock has moved against the host's, and timers are not yet set by that. Each exit reads
+     * it, so it stands with what is hardly ever written. */
     _Atomic bool clock_moved;
+    struct hv_guest_clock clock;
     /* Atomic: a bit for each device timer that has issued a tick which is not accepted yet. */
     _Atomic uint32_t awaited;
     struct hv_vpt_set *timers; /* owned */
