@@ -105,13 +105,22 @@ bool bench_read_number(const char *text, uint64_t min, uint64_t max, uint64_t *v
     return true;
 }
 
-/* @prefix may stand before it, unless NULL. */
-static int parse_number(const char *name, const char *prefix, const char *text, uint64_t min,
-                        uint64_t max, uint64_t *value_out)
+/* @prefix may stand before it and @suffix behind it, unless NULL. */
+static int parse_number(const char *name, const char *prefix, const char *suffix, const char *text,
+                        uint64_t min, uint64_t max, uint64_t *value_out)
 {
     size_t skipped = prefix && strncmp(text, prefix, strlen(prefix)) == 0 ? strlen(prefix) : 0;
+    size_t length = strlen(text + skipped);
+    size_t tail = suffix ? strlen(suffix) : 0;
+    char number[32]; /* cut, it is too large a number still */
 
-    if (!bench_read_number(text + skipped, min, max, value_out)) {
+    if (tail > 0 && length > tail && strcmp(text + skipped + length - tail, suffix) == 0) {
+        length -= tail;
+    }
+    length = length < sizeof(number) ? length : sizeof(number) - 1;
+    memcpy(number, text + skipped, length);
+    number[length] = '\0';
+    if (!bench_read_number(number, min, max, value_out)) {
         return bench_complain("%s “%s”: expected %s%sa decimal number from %" PRIu64 " to %" PRIu64,
                               name, text, prefix ? prefix : "", prefix ? " and " : "", min, max);
     }
@@ -141,8 +150,8 @@ static int parse_option(struct bench_option *option, const char *value)
     if (option->choices) {
         return parse_choice(option, value);
     }
-    return parse_number(option->name, option->prefix, value, option->min, option->max,
-                        &option->value);
+    return parse_number(option->name, option->prefix, option->suffix, value, option->min,
+                        option->max, &option->value);
 }
 
 /* One that takes a value. */
@@ -152,12 +161,12 @@ static int parse_valued(struct bench *bench, const char *name, const char *value
     int status;
 
     if (strcmp(name, "--runs") == 0) {
-        status = parse_number(name, NULL, value, 1, RUNS_MAX, &number);
+        status = parse_number(name, NULL, NULL, value, 1, RUNS_MAX, &number);
         bench->runs = (unsigned)number;
         return status;
     }
     if (strcmp(name, "--seed") == 0) {
-        return parse_number(name, NULL, value, 0, UINT64_MAX, &bench->seed);
+        return parse_number(name, NULL, NULL, value, 0, UINT64_MAX, &bench->seed);
     }
     for (struct bench_option *option = bench->options; option->name; option++) {
         if (strcmp(option->name, name) == 0) {

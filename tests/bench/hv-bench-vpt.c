@@ -8,7 +8,12 @@
  *     model     so many vCPUs that exit each --think ns; a line's transfers are served one by one,
  *               in --transfer ns each (mean value analysis of a closed network of one queue). The
  *               loss is against exits that share nothing; it sets in where think time is what the
- *               transfers of all take (`cliff_vcpus`)
+ *               transfers of all take (`cliff_vcpus`). For 1 to 256 vCPUs, and for --vcpus over think
+ *               times from 1 to 100 us
+ *
+ * Whether the model is worth anything is seen here: it says what an exit takes on this machine on 1 and
+ * 2 threads, from the counted figures and what a mere look, a lock and a line's transfer take here,
+ * measured just before; `here_N_miss_pct` is by how much that differs from the real exits.
  *
  * With --retarget N a periodic timer moves N times a second for a second while it fires: points of its
  * grid that are accounted for nowhere or delivered twice, and lists it is not in, or in twice, are
@@ -26,6 +31,10 @@
 #define EXITS_ROUND 64u
 #define SWEEP       9u
 #define THREADS_MAX 3u
+#define HERE_MOST   2u /* threads */
+
+/* Beside --think, of the model, in ns. */
+static const unsigned thinks[] = {1000, 3000, 10000, 30000, 100000};
 
 static const char *const strategy_names[] = {"pend",     "retry",  "mid", "xsa336",
                                              "pertimer", "brlock", NULL};
@@ -50,6 +59,14 @@ struct rig {
     _Atomic uint32_t ended;
     hv_ns last_due; /* guarded by &device, as the next */
     uint64_t doubled;
+    HV_ALIGNED(HV_CACHE_LINE)
+    _Atomic uint64_t word; /* two add to it, to see what a transfer takes */
+};
+
+/* What is known of the chosen strategies. */
+struct findings {
+    struct vpt_counted counted[HV_VPT_STRATEGIES];
+    struct bench_series *exits[HERE_MOST], *wrong[HERE_MOST]; /* by threads, less 1 */
 };
 
 static void kick(void *context, unsigned vcpu)
@@ -134,8 +151,6 @@ static void run_threads(struct rig *rig, unsigned count,
     }
 }
 
-/* ---- real ---- */
-
 static void exit_body(struct rig *rig, unsigned index)
 {
     double start = bench_thread_ns();
@@ -149,56 +164,42 @@ static void exit_body(struct rig *rig, unsigned index)
     rig->thread_ns[index] = bench_thread_ns() - start;
 }
 
-/* ns an exit, of the slowest thread. */
-static double measure_exits(struct rig *rig, unsigned threads)
+/* ---- what this machine's parts take ---- */
+
+static void lock_body(struct rig *rig, unsigned index)
+{
+    double start = bench_thread_ns();
+
+    for (uint64_t i = 0; i < rig->exits; i++) {
+        hv_lock_take(&rig->device);
+        hv_lock_drop(&rig->device);
+    }
+    rig->thread_ns[index] = bench_thread_ns() - start;
+}
+
+static void add_body(struct rig *rig, unsigned index)
+{
+    double start = bench_thread_ns();
+
+    for (uint64_t i = 0; i < rig->exits; i++) {
+        hv_add_seq(&rig->word, 1);
+    }
+    rig->thread_ns[index] = bench_thread_ns() - start;
+}
+
+/* ns a round of each of @threads, of the slowest. */
+static double measure(struct rig *rig, unsigned threads,
+                      void (*body)(struct rig *rig, unsigned index))
 {
     double most = 0;
 
     rig->threads = threads;
-    run_threads(rig, threads, exit_body);
+    run_threads(rig, threads, body);
     for (unsigned i = 0; i < threads; i++) {
         most = rig->thread_ns[i] > most ? rig->thread_ns[i] : most;
     }
     return most / (double)rig->exits;
 }
-
-static int run_real(struct bench *bench, struct rig *rig, uint64_t chosen, unsigned vcpus)
-{
-    struct bench_series *series[2] = {bench_series_create(bench, HV_VPT_STRATEGIES),
-                                      bench_series_create(bench, HV_VPT_STRATEGIES)};
-
-    for (unsigned run = 0; run < bench->runs; run++) {
-        for (unsigned i = 0; i < HV_VPT_STRATEGIES; i++) {
-            if (!(chosen >> i & 1)) {
-                continue;
-            }
-            if (!open_rig(rig, vcpus, hv_vpt_strategies[i])) {
-                return bench_fail(bench, "no memory for %u vCPUs", vcpus);
-            }
-            rig->exits = bench_size(bench, 4000000, 20000);
-            for (unsigned k = 0; k < 2; k++) {
-                series[k]->each[i].runs[run] = measure_exits(rig, k + 1);
-            }
-            close_rig(rig);
-        }
-    }
-    for (unsigned k = 0; k < 2; k++) {
-        for (unsigned i = 0; i < HV_VPT_STRATEGIES; i++) {
-            if (chosen >> i & 1) {
-                bench_row_begin_as(bench, "vpt", "real");
-                bench_row_text(bench, "strategy", strategy_names[i]);
-                bench_row_number(bench, "vcpus", vcpus);
-                bench_row_number(bench, "threads", k + 1);
-                bench_row_figure(bench, "exit_ns", &series[k]->each[i]);
-                bench_row_end(bench);
-            }
-        }
-        bench_series_destroy(series[k]);
-    }
-    return 0;
-}
-
-/* ---- counted, and the model ---- */
 
 /* Exits a ns that @vcpus make, by mean value analysis. */
 static double throughput(unsigned vcpus, double think, double service)
@@ -214,6 +215,71 @@ static double throughput(unsigned vcpus, double think, double service)
     return rate;
 }
 
+/*
+ * What the model says that an exit takes on 1 and on 2 threads, in ns: what one takes that nothing but
+ * looks, and a lock's taking and dropping for each two atomic operations; then what lines take from
+ * one to the other, where two add to one word all the time and each has it half of it.
+ */
+static void predict(struct rig *rig, double look, const struct vpt_counted *counted,
+                    double said_out[HERE_MOST])
+{
+    double own = look + counted->rmw / 2 * measure(rig, 1, lock_body);
+    double service = counted->transfers * measure(rig, 2, add_body) / 2;
+
+    said_out[0] = own;
+    said_out[1] = HERE_MOST / throughput(HERE_MOST, own, service);
+}
+
+/* ---- real ---- */
+
+static int run_real(struct bench *bench, struct rig *rig, uint64_t chosen, unsigned vcpus,
+                    struct findings *findings)
+{
+    uint64_t exits = bench_size(bench, 4000000, 20000);
+
+    for (unsigned run = 0; run < bench->runs; run++) {
+        double look = 0;
+
+        for (unsigned i = 0; i < HV_VPT_STRATEGIES; i++) {
+            double said[HERE_MOST];
+
+            if (look > 0 && !(chosen >> i & 1)) {
+                continue;
+            }
+            if (!open_rig(rig, vcpus, hv_vpt_strategies[i])) {
+                return bench_fail(bench, "no memory for %u vCPUs", vcpus);
+            }
+            rig->exits = exits;
+            if (look == 0) {
+                look = measure(rig, 1, exit_body); /* of the first, `pend`, chosen or not */
+            }
+            predict(rig, look, &findings->counted[i], said);
+            for (unsigned k = 0; k < HERE_MOST; k++) {
+                double here = measure(rig, k + 1, exit_body);
+
+                findings->exits[k]->each[i].runs[run] = here;
+                findings->wrong[k]->each[i].runs[run] = 100 * (said[k] - here) / here;
+            }
+            close_rig(rig);
+        }
+    }
+    for (unsigned k = 0; k < HERE_MOST; k++) {
+        for (unsigned i = 0; i < HV_VPT_STRATEGIES; i++) {
+            if (chosen >> i & 1) {
+                bench_row_begin_as(bench, "vpt", "real");
+                bench_row_text(bench, "strategy", strategy_names[i]);
+                bench_row_number(bench, "vcpus", vcpus);
+                bench_row_number(bench, "threads", k + 1);
+                bench_row_figure(bench, "exit_ns", &findings->exits[k]->each[i]);
+                bench_row_end(bench);
+            }
+        }
+    }
+    return 0;
+}
+
+/* ---- counted, and the model ---- */
+
 static void print_real_figure(struct bench *bench, const char *key, double value)
 {
     double runs[1] = {value};
@@ -222,50 +288,100 @@ static void print_real_figure(struct bench *bench, const char *key, double value
     bench_row_figure(bench, key, &figure);
 }
 
-static void print_model(struct bench *bench, const char *name, double transfers, unsigned vcpus)
+static void print_model(struct bench *bench, const struct findings *findings, unsigned strategy,
+                        unsigned vcpus, double think)
 {
-    double think = (double)bench_option(bench, "--think");
-    double service = transfers * (double)bench_option(bench, "--transfer");
+    static const char *const miss_names[HERE_MOST] = {"here_1_miss_pct", "here_2_miss_pct"};
+    double service =
+        findings->counted[strategy].transfers * (double)bench_option(bench, "--transfer");
     double ideal = vcpus / think;
 
     bench_row_begin_as(bench, "vpt", "model");
-    bench_row_text(bench, "strategy", name);
+    bench_row_text(bench, "strategy", strategy_names[strategy]);
     bench_row_number(bench, "vcpus", vcpus);
+    bench_row_number(bench, "think_ns", (uint64_t)think);
     print_real_figure(bench, "model_loss_pct",
                       service > 0 ? 100 * (1 - throughput(vcpus, think, service) / ideal) : 0);
     if (service > 0) {
         print_real_figure(bench, "cliff_vcpus", think / service);
     }
+    for (unsigned k = 0; k < HERE_MOST; k++) {
+        bench_row_figure(bench, miss_names[k], &findings->wrong[k]->each[strategy]);
+    }
     bench_row_end(bench);
 }
 
-static int run_counted(struct bench *bench, struct rig *rig, uint64_t chosen, unsigned vcpus)
+/* Over the number of vCPUs, and over think times. */
+static void sweep(struct bench *bench, const struct findings *findings, unsigned strategy,
+                  unsigned vcpus)
+{
+    double think = (double)bench_option(bench, "--think");
+
+    for (unsigned k = 0; k < SWEEP; k++) {
+        print_model(bench, findings, strategy, 1u << k, think);
+        if (vcpus > 1u << k && (k + 1 == SWEEP || vcpus < 2u << k)) {
+            print_model(bench, findings, strategy, vcpus, think);
+        }
+    }
+    for (size_t k = 0; k < HV_ARRAY_LEN(thinks); k++) {
+        if (thinks[k] != bench_option(bench, "--think")) {
+            print_model(bench, findings, strategy, vcpus, thinks[k]);
+        }
+    }
+}
+
+static int count(struct bench *bench, struct rig *rig, uint64_t chosen, unsigned vcpus,
+                 struct findings *findings)
 {
     for (unsigned i = 0; i < HV_VPT_STRATEGIES; i++) {
-        struct vpt_counted counted;
-
         if (!(chosen >> i & 1)) {
             continue;
         }
         if (!open_rig(rig, vcpus, vpt_counted_strategy(strategy_names[i]))) {
             return bench_fail(bench, "no memory for %u vCPUs", vcpus);
         }
-        counted = vpt_count_exits(rig->set, EXITS_ROUND);
+        findings->counted[i] = vpt_count_exits(rig->set, EXITS_ROUND);
         close_rig(rig);
+    }
+    return 0;
+}
+
+static void print_counted(struct bench *bench, uint64_t chosen, unsigned vcpus,
+                          const struct findings *findings)
+{
+    for (unsigned i = 0; i < HV_VPT_STRATEGIES; i++) {
+        if (!(chosen >> i & 1)) {
+            continue;
+        }
         bench_row_begin_as(bench, "vpt", "counted");
         bench_row_text(bench, "strategy", strategy_names[i]);
         bench_row_number(bench, "vcpus", vcpus);
-        print_real_figure(bench, "shared_transfers_per_exit", counted.transfers);
-        print_real_figure(bench, "rmw_per_exit", counted.rmw);
+        print_real_figure(bench, "shared_transfers_per_exit", findings->counted[i].transfers);
+        print_real_figure(bench, "rmw_per_exit", findings->counted[i].rmw);
         bench_row_end(bench);
-        for (unsigned k = 0; k < SWEEP; k++) {
-            print_model(bench, strategy_names[i], counted.transfers, 1u << k);
-            if (vcpus > 1u << k && (k + 1 == SWEEP || vcpus < 2u << k)) {
-                print_model(bench, strategy_names[i], counted.transfers, vcpus);
-            }
-        }
+        sweep(bench, findings, i, vcpus);
     }
-    return 0;
+}
+
+static int run_exits(struct bench *bench, struct rig *rig, uint64_t chosen, unsigned vcpus)
+{
+    struct findings findings;
+    int status;
+
+    for (unsigned k = 0; k < HERE_MOST; k++) {
+        findings.exits[k] = bench_series_create(bench, HV_VPT_STRATEGIES);
+        findings.wrong[k] = bench_series_create(bench, HV_VPT_STRATEGIES);
+    }
+    status = count(bench, rig, chosen, vcpus, &findings);
+    status = status ? status : run_real(bench, rig, chosen, vcpus, &findings);
+    if (status == 0) {
+        print_counted(bench, chosen, vcpus, &findings);
+    }
+    for (unsigned k = 0; k < HERE_MOST; k++) {
+        bench_series_destroy(findings.exits[k]);
+        bench_series_destroy(findings.wrong[k]);
+    }
+    return status;
 }
 
 /* ---- moves ---- */
@@ -390,8 +506,7 @@ static int run(struct bench *bench)
     if (bench_option(bench, "--retarget")) {
         status = run_moves(bench, rig, chosen, vcpus);
     } else {
-        status = run_real(bench, rig, chosen, vcpus);
-        status = status ? status : run_counted(bench, rig, chosen, vcpus);
+        status = run_exits(bench, rig, chosen, vcpus);
     }
     free(rig);
     return status;
@@ -416,6 +531,7 @@ static const struct bench_option options[] = {
      .value = 100},
     {.name = "--retarget",
      .help = "moves a second, while it fires; 0: measure exits",
+     .suffix = "/s",
      .min = 0,
      .max = 1000000,
      .value = 0},

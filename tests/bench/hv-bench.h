@@ -19,8 +19,8 @@
  *     }
  *
  * Output is text for people, or with --json one object a line: {"setup": {…}} first, then the rows.
- * What tells rows from each other (`bench`, `strategy`, `engine`, `size_gib`, `cores`, `threads`) is
- * plain; all else is a figure, {"min": …, "median": …, "max": …} over the runs, counts too.
+ * What tells rows from each other (`bench`, `strategy`, `engine`, `size_gib`, `cores`, `threads`,
+ * `vcpus`, `think_ns`, …) is plain; all else is a figure, {"min": …, "median": …, "max": …} over the runs, counts too.
  *
  * Exit status: 0; 1 when a bench cannot run or found something wrong; 2 for a bad command line.
  */
@@ -47,6 +47,7 @@ struct bench_option {
     const char *const *choices; /* the words allowed, NULL at the end; or NULL: a number */
     bool several;               /* any of the words with commas between, or "all" */
     const char *prefix;         /* what may stand before a number, e.g. "cores="; or NULL */
+    const char *suffix;         /* and behind it, e.g. "/s"; or NULL */
     uint64_t min, max;          /* of a number */
     uint64_t value;             /* the default: a number, an index of choices, or a mask of these */
     uint64_t quick;             /* with --quick instead, unless 0 */
