@@ -49,17 +49,6 @@ static void take_signals(struct hv_control *control)
     signal(SIGPIPE, SIG_IGN);
 }
 
-static void say_ready(int fd)
-{
-    ssize_t written;
-
-    if (fd >= 0) {
-        written = write(fd, "ready\n", 6);
-        (void)written; /* he has not waited */
-        close(fd);
-    }
-}
-
 static int fail(const char *what, int negative_errno)
 {
     hv_options_complain("%s: %s", what, strerrordesc_np(-negative_errno));
@@ -97,7 +86,7 @@ static int serve(struct hv_core *core, const struct hv_options *options, int lis
     take_signals(control);
     rc = hv_sandbox_enter(options->sandbox);
     if (rc == 0) {
-        say_ready(options->ready_fd);
+        hv_options_say_ready();
         hv_control_run(control);
     }
     hv_control_destroy(control);

@@ -33,7 +33,7 @@ static const char help[] =
     "  --linger SECONDS   end after so long without machine and controller, or `forever' (30)\n"
     "  --listen-fd FD     serve this listening socket, and make none\n"
     "  --caller-fd FD     serve this connected socket alone, and end with it\n"
-    "  --ready-fd FD      write a line into it when machines can be made\n"
+    "  --ready-fd FD      write “ready” into it when machines can be made, or what is wrong\n"
     "  --sandbox MODE     host calls it has no need of are refused and counted (refuse), end it\n"
     "                     (kill), or are let through (none) (refuse)\n"
     "  --debuggable       let other processes of the same user look into it\n"
@@ -46,6 +46,11 @@ static void write_text(int fd, const char *text, size_t length)
     (void)written; /* nobody reads it */
 }
 
+/* Who started us reads there, if anybody does. */
+static struct {
+    int fd;
+} complaints = {-1};
+
 void hv_options_complain(const char *format, ...)
 {
     char line[512] = "lodge-core: ";
@@ -57,6 +62,20 @@ void hv_options_complain(const char *format, ...)
     va_end(args);
     line[length++] = '\n';
     write_text(STDERR_FILENO, line, length);
+    if (complaints.fd >= 0) {
+        write_text(complaints.fd, line, length);
+    }
+}
+
+void hv_options_say_ready(void)
+{
+    static const char ready[] = "ready\n";
+
+    if (complaints.fd >= 0) {
+        write_text(complaints.fd, ready, sizeof(ready) - 1);
+        close(complaints.fd);
+        complaints.fd = -1;
+    }
 }
 
 /* A whole number in decimal digits, up to @most. */
@@ -202,7 +221,11 @@ static const char *read_caller(struct hv_options *options, const char *value)
 
 static const char *read_ready(struct hv_options *options, const char *value)
 {
-    return read_fd(value, &options->ready_fd) ? NULL : "an inherited file descriptor is wanted";
+    if (!read_fd(value, &options->ready_fd)) {
+        return "an inherited file descriptor is wanted";
+    }
+    complaints.fd = options->ready_fd;
+    return NULL;
 }
 
 static const char *read_sandbox(struct hv_options *options, const char *value)

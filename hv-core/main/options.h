@@ -15,7 +15,7 @@ struct hv_options {
     uint64_t linger_ns;
     int listen_fd; /* inherited: a listening socket; -1: it is made by the pool's name */
     int caller_fd; /* inherited: a connected socket, the only one there will be; -1: none */
-    int ready_fd;  /* inherited: told when it serves; -1: nobody wants to know */
+    int ready_fd;  /* inherited: told when it serves, or what is wrong; -1: nobody wants to know */
     enum hv_sandbox sandbox;
     bool debuggable; /* others of the same user may look into it */
 };
@@ -29,5 +29,8 @@ enum hv_options_result {
 /** Read it. What is to be said is said: on stdout what was asked for, on stderr what is wrong. */
 enum hv_options_result hv_options_read(int argc, char **argv, struct hv_options *options_out);
 
-/** Write "lodge-core: TEXT" and an end of line on stderr. */
+/** Write "lodge-core: TEXT" and an end of line on stderr, and to who waits at --ready-fd. */
 void hv_options_complain(const char *format, ...) HV_PRINTF(1, 2);
+
+/** Write "ready" to who waits at --ready-fd, who hears nothing more from us. */
+void hv_options_say_ready(void);

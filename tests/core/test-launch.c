@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* A core that is there, or is started. */
+#include "lib/tap.h"
+#include "lib/threads.h"
+
+#include "wire/core-launch.h"
+
+#include <gio/gio.h>
+#include <gio/gunixsocketaddress.h>
+#include <glib/gstdio.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+static const LodgeCoreLaunch launch = {.memory_bytes = 64 * HV_MIB, .linger_s = 60};
+
+static char *directory;
+
+static bool begin(void)
+{
+    g_autoptr(GError) error = NULL;
+
+    directory = g_dir_make_tmp("lodge-launch-XXXXXX", &error);
+    if (!directory) {
+        tap_fail(__FILE__, __LINE__, "%s", error->message);
+        return false;
+    }
+    g_setenv("XDG_RUNTIME_DIR", directory, TRUE);
+    g_setenv("LODGE_CORE", LODGE_CORE, TRUE);
+    return true;
+}
+
+static struct hv_core *open_core(void)
+{
+    g_autoptr(GError) error = NULL;
+    struct hv_core *core = lodge_core_launch_open(&launch, NULL, NULL, &error);
+
+    if (!core) {
+        tap_fail(__FILE__, __LINE__, "%s", error->message);
+    }
+    return core;
+}
+
+static uint64_t epoch_of(const struct hv_core *core)
+{
+    LodgeCoreInfo info;
+
+    lodge_core_client_get_info(core, &info);
+    return info.epoch;
+}
+
+/* The process that listens at the pool's socket; 0: there is none. */
+static pid_t find_core(void)
+{
+    g_autofree char *path = lodge_core_launch_path(&launch);
+    g_autoptr(GSocketAddress) address = g_unix_socket_address_new(path);
+    g_autoptr(GSocket) socket = g_socket_new(G_SOCKET_FAMILY_UNIX, G_SOCKET_TYPE_SEQPACKET,
+                                             G_SOCKET_PROTOCOL_DEFAULT, NULL);
+    g_autoptr(GCredentials) peer = NULL;
+
+    if (!socket || !g_socket_connect(socket, address, NULL, NULL)) {
+        return 0;
+    }
+    peer = g_socket_get_credentials(socket, NULL);
+    return peer ? g_credentials_get_unix_pid(peer, NULL) : 0;
+}
+
+/* It is nobody's child, so that it is waited for by looking. */
+static void end(void)
+{
+    static const char *const files[] = {"lodge/core-default.sock", "lodge/core-default.lock",
+                                        "lodge"};
+    pid_t core = find_core();
+
+    TAP_OK(core > 0 && kill(core, SIGTERM) == 0);
+    TAP_AWAIT(find_core() == 0);
+    for (unsigned i = 0; i < HV_ARRAY_LEN(files); i++) {
+        g_autofree char *path = g_build_filename(directory, files[i], NULL);
+
+        g_remove(path);
+    }
+    TAP_OK(rmdir(directory) == 0);
+    g_free(directory);
+}
+
+static void test_start(void)
+{
+    const struct hv_domain_config config = {
+        .name = "kept", .engine = "auto", .memory_bytes = 4 * HV_MIB, .vcpus = 1};
+    struct hv_core *core;
+    struct hv_domain *domain;
+    hv_handle handle;
+
+    if (!begin()) {
+        return;
+    }
+    core = open_core();
+    TAP_OK(core);
+    TAP_EQ(epoch_of(core), 1u);
+    TAP_EQ(hv_domain_create(core, &config, &domain, NULL, 0), 0);
+    TAP_EQ(lodge_core_client_keep(domain), 0);
+    hv_domain_put(domain);
+    lodge_core_client_close(core);
+    /* The same one, and what was left in it. */
+    core = open_core();
+    TAP_OK(core);
+    TAP_EQ(epoch_of(core), 2u);
+    TAP_EQ(hv_core_list(core, &handle, 1), 1u);
+    TAP_EQ(hv_domain_get(core, handle, &domain), 0);
+    TAP_STR(hv_domain_name(domain), "kept");
+    hv_domain_destroy(domain);
+    lodge_core_client_close(core);
+    end();
+}
+
+static void open_and_close(unsigned index, void *context)
+{
+    struct hv_core *core = lodge_core_launch_open(&launch, NULL, NULL, NULL);
+
+    (void)index;
+    if (core) {
+        g_atomic_int_inc((gint *)context);
+    }
+    lodge_core_client_close(core);
+}
+
+/* Of several who begin at the same time each has it in turn, and there is one core: epochs count on. */
+static void test_at_once(void)
+{
+    struct hv_core *core;
+    gint opened = 0;
+
+    if (!begin()) {
+        return;
+    }
+    threads_run(4, open_and_close, &opened);
+    TAP_EQ(opened, 4);
+    core = open_core();
+    TAP_OK(core && epoch_of(core) >= 5);
+    lodge_core_client_close(core);
+    end();
+}
+
+/* What the core says of itself, or that it is not there, is in the error. */
+static void test_failures(void)
+{
+    LodgeCoreLaunch bad = launch;
+    g_autoptr(GError) error = NULL;
+
+    if (!begin()) {
+        return;
+    }
+    bad.memory_bytes = 3 * HV_MIB;
+    TAP_OK(!lodge_core_launch_open(&bad, NULL, NULL, &error));
+    TAP_OK(strstr(error->message, "--memory 3145728") && strstr(error->message, "2 MiB"));
+    g_clear_error(&error);
+    bad = launch;
+    bad.pool = "../../etc";
+    TAP_OK(!lodge_core_launch_open(&bad, NULL, NULL, &error));
+    TAP_OK(strstr(error->message, "pool's name"));
+    g_clear_error(&error);
+    bad = launch;
+    bad.workers = 100000;
+    TAP_OK(!lodge_core_launch_open(&bad, NULL, NULL, &error));
+    TAP_OK(strstr(error->message, "--workers 100000"));
+    g_clear_error(&error);
+    g_setenv("LODGE_CORE", "/nonexistent/lodge-core", TRUE);
+    TAP_OK(!lodge_core_launch_open(&launch, NULL, NULL, &error));
+    TAP_OK(strstr(error->message, "/nonexistent/lodge-core"));
+    g_clear_error(&error);
+    /* A program that ends without a word. */
+    g_setenv("LODGE_CORE", "/bin/true", TRUE);
+    TAP_OK(!lodge_core_launch_open(&launch, NULL, NULL, &error));
+    TAP_OK(strstr(error->message, "/bin/true"));
+    g_clear_error(&error);
+    g_setenv("XDG_RUNTIME_DIR", "/nonexistent", TRUE);
+    g_setenv("LODGE_CORE", LODGE_CORE, TRUE);
+    TAP_OK(!lodge_core_launch_open(&launch, NULL, NULL, &error));
+    TAP_OK(strstr(error->message, "/nonexistent/lodge"));
+    TAP_OK(rmdir(directory) == 0);
+    g_free(directory);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct tap_case cases[] = {
+        {"core.launch.start", test_start},
+        {"core.launch.at-once", test_at_once},
+        {"core.launch.failures", test_failures},
+    };
+    return tap_run(argc, argv, cases, HV_ARRAY_LEN(cases));
+}
