@@ -106,31 +106,35 @@ static void take_xml_error(void *data, const char *format, ...)
     (void)format;
 }
 
-virConnectPtr lodge_connection_open(const char *uri, LodgeConnectionUse use, GError **error)
+virConnectPtr lodge_connection_try(const char *uri, LodgeConnectionUse use, char **why_out)
 {
-    const char *name = uri ? uri : LODGE_CONNECTION_DEFAULT;
-    virConnectPtr connection;
+    virConnectPtr connection = NULL;
 
     virSetErrorFunc(NULL, take_error);
     xmlSetGenericErrorFunc(NULL, take_xml_error);
-    if (virInitialize() < 0) {
-        lodge_connection_set_error(error, _("Cannot start libvirt's client library"));
-        return NULL;
+    if (virInitialize() == 0) {
+        if (use == LODGE_CONNECTION_EVENTS) {
+            gvir_event_register();
+        }
+        connection = virConnectOpen(uri ? uri : LODGE_CONNECTION_DEFAULT);
     }
-    if (use == LODGE_CONNECTION_EVENTS) {
-        gvir_event_register();
-    }
-    connection = virConnectOpen(name);
     if (connection && use == LODGE_CONNECTION_EVENTS) {
         /* Drivers in this process have no such thing, and old daemons may not. */
         (void)virConnectSetKeepAlive(connection, KEEPALIVE_S, KEEPALIVE_COUNT);
     }
-    if (!connection) {
-        g_autofree char *said = last_message();
+    *why_out = connection ? NULL : last_message();
+    return connection;
+}
 
+virConnectPtr lodge_connection_open(const char *uri, LodgeConnectionUse use, GError **error)
+{
+    g_autofree char *why = NULL;
+    virConnectPtr connection = lodge_connection_try(uri, use, &why);
+
+    if (!connection) {
         g_set_error(error, LODGE_ERROR, LODGE_ERROR_FAILED,
-                    _("Cannot connect to “%s”: %s; “lodgectl doctor” tells what is missing"), name,
-                    said);
+                    _("Cannot connect to “%s”: %s; “lodgectl doctor” tells what is missing"),
+                    uri ? uri : LODGE_CONNECTION_DEFAULT, why);
     }
     return connection;
 }

@@ -33,6 +33,9 @@ typedef enum {
  */
 virConnectPtr lodge_connection_open(const char *uri, LodgeConnectionUse use, GError **error);
 
+/** The same; NULL with the cause alone, owned by the caller: g_free(). */
+virConnectPtr lodge_connection_try(const char *uri, LodgeConnectionUse use, char **why_out);
+
 /**
  * Set @error to "context: what the library says; what to do next".
  *
