@@ -24,6 +24,7 @@ static const LodgeVerb verbs[] = {
     {"top", N_("show what machines use"), lodge_verb_top},
     {"timers", N_("show machines' virtual timers"), lodge_verb_timers},
     {"locks", N_("show the locks that cost machines most"), lodge_verb_locks},
+    {"host", N_("show the hypervisor and its host"), lodge_verb_host},
     {"doctor", N_("check this host, and say what to do next"), lodge_verb_doctor},
 };
 

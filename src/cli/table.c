@@ -223,6 +223,21 @@ char *lodge_table_to_text(const LodgeTable *table, guint most)
     return g_string_free(text, FALSE);
 }
 
+char *lodge_table_to_fields(const LodgeTable *table)
+{
+    const Cell *row = g_ptr_array_index(table->rows, 0);
+    GString *text = g_string_new(NULL);
+
+    for (guint j = 0; j < table->count; j++) {
+        if (row[j].set && table->columns[j].title) {
+            g_autofree char *cell = cell_text(&table->columns[j], &row[j]);
+
+            g_string_append_printf(text, _("%s: %s\n"), _(table->columns[j].title), cell);
+        }
+    }
+    return g_string_free(text, FALSE);
+}
+
 static void add_member(JsonObject *object, const LodgeColumn *column, const Cell *cell)
 {
     if (!cell->set) {

@@ -56,5 +56,7 @@ void lodge_table_sort(LodgeTable *table, guint column);
  * Returns lines, each with its end. Free with g_free().
  */
 char *lodge_table_to_text(const LodgeTable *table, guint most);
+/** One row, below each other: "Memory: 8.00 GiB"; cells that are not set are left out. */
+char *lodge_table_to_fields(const LodgeTable *table);
 /** An array of objects, and a line end. Free with g_free(). */
 char *lodge_table_to_json(const LodgeTable *table);

@@ -38,4 +38,5 @@ int lodge_verb_console(int argc, char **argv);
 int lodge_verb_top(int argc, char **argv);
 int lodge_verb_timers(int argc, char **argv);
 int lodge_verb_locks(int argc, char **argv);
+int lodge_verb_host(int argc, char **argv);
 int lodge_verb_doctor(int argc, char **argv);
