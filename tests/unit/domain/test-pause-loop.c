@@ -8,6 +8,7 @@
 #include "lib/tap.h"
 #include "lib/threads.h"
 #include "machine.h"
+#include "sched/sched-private.h"
 #include "sync/race.h"
 
 #include <string.h>
@@ -18,6 +19,8 @@
 #define LOOKS   "sched.spin.looks"
 #define LOOKED  "sched.spin.looked"
 #define ROUNDS  5
+/* Long enough for a pause loop to be one on a slow host, too. */
+#define SLICE   (40 * HV_NS_PER_MS)
 
 /* Starts all others at AP_CODE and waits for FLAG. */
 static const uint8_t code_wait[] = {
@@ -94,6 +97,7 @@ static bool start(bool boost)
     if (!(boost ? machine_make_on_one(&machine, VCPUS) : machine_make_unboosted(&machine, VCPUS))) {
         return false;
     }
+    machine.core->sched->queues.tuning.slice_ns = SLICE;
     machine.heard = name_worker;
     hv_race_begin();
     hv_race_stop(1, LOOKS, 0);
