@@ -3,13 +3,9 @@
 #include "control/answer.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "base/alloc.h"
-#include "stat/stat-pages.h"
 
 #include <hv/teardown.h>
 
@@ -131,96 +127,4 @@ int hv_answer_holds(struct hv_domain *domain, struct hv_op_holds *holds_out)
     }
     hv_free(holds);
     return 0;
-}
-
-/* ---- lists of statistics ---- */
-
-static size_t read_stats(struct hv_core *core, uint32_t kind, struct hv_domain *domain,
-                         struct hv_stat *stats, size_t max)
-{
-    if (domain) {
-        return hv_domain_get_stats(domain, stats, max);
-    }
-    return kind == HV_STAT_PAGES_LOCKS ? hv_core_get_lock_stats(core, stats, max)
-                                       : hv_core_get_stats(core, stats, max);
-}
-
-#define RECORDS_AT_ONCE 64u
-
-static int write_whole(int fd, const void *data, size_t bytes)
-{
-    const char *at = data;
-
-    while (bytes > 0) {
-        ssize_t written = write(fd, at, bytes);
-
-        if (written < 0 && errno != EINTR) {
-            return -ENOMEM;
-        }
-        at += written > 0 ? written : 0;
-        bytes -= written > 0 ? (size_t)written : 0;
-    }
-    return 0;
-}
-
-static int write_records(int fd, const struct hv_stat *stats, size_t count)
-{
-    struct hv_stat_pages_record records[RECORDS_AT_ONCE];
-    int rc = 0;
-
-    for (size_t at = 0; rc == 0 && at < count; at += RECORDS_AT_ONCE) {
-        size_t part = count - at < RECORDS_AT_ONCE ? count - at : RECORDS_AT_ONCE;
-
-        for (size_t i = 0; i < part; i++) {
-            hv_stat_record_fill(&records[i], &stats[at + i]);
-        }
-        rc = write_whole(fd, records, part * sizeof(records[0]));
-    }
-    return rc;
-}
-
-/* Nobody changes it from here on, us included. */
-#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL)
-
-static int make_file(const struct hv_stat *stats, size_t count, int *fd_out)
-{
-    int fd = memfd_create("lodge-list", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    int rc;
-
-    if (fd < 0) {
-        return errno == EMFILE || errno == ENFILE ? -EAGAIN : -ENOMEM;
-    }
-    rc = write_records(fd, stats, count);
-    if (rc == 0 && fcntl(fd, F_ADD_SEALS, SEALS) < 0) {
-        rc = -ENOTSUP;
-    }
-    if (rc < 0) {
-        close(fd);
-        return rc;
-    }
-    *fd_out = fd;
-    return 0;
-}
-
-int hv_answer_stats(struct hv_core *core, uint32_t kind, struct hv_domain *domain,
-                    struct hv_op_stats_list *list_out, int *fd_out)
-{
-    size_t room = read_stats(core, kind, domain, NULL, 0);
-    struct hv_stat *stats;
-    int rc = 0;
-
-    *fd_out = -1;
-    *list_out = (struct hv_op_stats_list){0};
-    room = room < HV_OP_STAT_RECORDS_MAX ? room : HV_OP_STAT_RECORDS_MAX;
-    stats = hv_alloc(room, sizeof(*stats));
-    if (!stats) {
-        return -ENOMEM;
-    }
-    list_out->wanted = read_stats(core, kind, domain, stats, room);
-    list_out->count = list_out->wanted < room ? list_out->wanted : room;
-    if (list_out->count > 0) {
-        rc = make_file(stats, list_out->count, fd_out);
-    }
-    hv_free(stats);
-    return rc;
 }

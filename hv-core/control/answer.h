@@ -11,14 +11,3 @@ HV_MUST_CHECK int hv_answer_crash(struct hv_domain *domain, struct hv_op_crash *
 void hv_answer_teardown(struct hv_domain *domain, struct hv_op_teardown *teardown_out);
 /** -ENOMEM. */
 HV_MUST_CHECK int hv_answer_holds(struct hv_domain *domain, struct hv_op_holds *holds_out);
-
-/**
- * A list of statistics, in a sealed file of its own.
- *
- * @domain  held by the caller; NULL unless @kind is HV_STAT_PAGES_DOMAIN.
- * @fd_out  the caller's to close; -1 when the list is empty.
- *
- * Returns 0; -ENOMEM; -EAGAIN when the host has no file descriptor left; -ENOTSUP when it cannot seal.
- */
-HV_MUST_CHECK int hv_answer_stats(struct hv_core *core, uint32_t kind, struct hv_domain *domain,
-                                  struct hv_op_stats_list *list_out, int *fd_out);

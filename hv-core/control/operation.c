@@ -7,6 +7,7 @@
 
 #include "base/format.h"
 #include "control/answer.h"
+#include "control/report.h"
 
 #include <hv/lock-stats.h>
 #include <hv/stat-pages.h>
@@ -46,8 +47,7 @@ static int read_stats(struct operation *op)
         rc = hv_domain_get(op->site->core, (hv_handle){wanted->handle}, &domain);
     }
     if (rc == 0) {
-        rc =
-            hv_answer_stats(op->site->core, wanted->kind, domain, &op->answer->body.stats, &op->fd);
+        rc = hv_report_make(op->site->core, wanted, domain, &op->answer->body.stats, &op->fd);
     }
     hv_domain_put(domain);
     return rc;

@@ -47,9 +47,10 @@ static const char *check_stats(const struct hv_op_request *request)
     if (stats->kind == HV_STAT_PAGES_FREE || stats->kind > HV_STAT_PAGES_DOMAIN) {
         return "there is no such kind of statistics";
     }
-    return stats->reserved == 0 && (stats->kind == HV_STAT_PAGES_DOMAIN || stats->handle == 0)
-               ? NULL
-               : reserved;
+    if (stats->histograms > (stats->kind == HV_STAT_PAGES_LOCKS)) {
+        return "distributions are of locks: 1, or 0";
+    }
+    return stats->kind == HV_STAT_PAGES_DOMAIN || stats->handle == 0 ? NULL : reserved;
 }
 
 static const char *check_sampling(const struct hv_op_request *request)

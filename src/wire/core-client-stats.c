@@ -3,6 +3,7 @@
 #include "wire/core-client-private.h"
 
 #include <fcntl.h>
+#include <hv/lock-stats.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -18,58 +19,135 @@ static void read_record(const struct hv_stat_pages_record *record, struct hv_sta
     stat_out->text[sizeof(stat_out->text) - 1] = '\0';
 }
 
-/* As long as it is said to be, and nobody makes it shorter under our eyes. */
-static gboolean is_whole(int fd, guint64 count)
+typedef struct {
+    struct hv_op_stats_list list;
+    const guint8 *data; /* mapped; NULL: there is none */
+    gsize bytes;
+} CoreReport;
+
+/* Nobody changes it, or makes it shorter, under our eyes. */
+static gboolean is_sealed(int fd)
 {
     int seals = fcntl(fd, F_GET_SEALS);
-    struct stat status;
 
-    return seals >= 0 && (seals & F_SEAL_SHRINK) && (seals & F_SEAL_WRITE) &&
-           fstat(fd, &status) == 0 &&
-           (guint64)status.st_size >= count * sizeof(struct hv_stat_pages_record);
+    return seals >= 0 && (seals & F_SEAL_SHRINK) && (seals & F_SEAL_WRITE);
 }
 
-/* Returns how many were read. */
-static gsize read_file(int fd, guint64 count, struct hv_stat *stats)
+static gboolean map_report(CoreReport *report, int fd)
 {
-    gsize bytes = (gsize)count * sizeof(struct hv_stat_pages_record);
-    const struct hv_stat_pages_record *records;
+    struct stat status;
+    void *mapped;
 
-    if (count == 0 || count > HV_OP_STAT_RECORDS_MAX || fd < 0 || !is_whole(fd, count)) {
-        return 0;
+    if (fd < 0 || !is_sealed(fd) || fstat(fd, &status) < 0 || status.st_size <= 0 ||
+        report->list.count > (guint64)status.st_size / sizeof(struct hv_stat_pages_record)) {
+        return FALSE;
     }
-    records = mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, 0);
-    if (records == MAP_FAILED) {
-        return 0;
+    mapped = mmap(NULL, (gsize)status.st_size, PROT_READ, MAP_SHARED, fd, 0);
+    if (mapped == MAP_FAILED) {
+        return FALSE;
     }
+    report->data = mapped;
+    report->bytes = (gsize)status.st_size;
+    return TRUE;
+}
+
+/* Without records there is no report; one that is not what it should be is none. */
+static void open_report(struct hv_core *core, const struct hv_op_stats *wanted, CoreReport *report)
+{
+    struct hv_op_request request;
+    struct hv_op_answer answer;
+    int fd = -1;
+
+    *report = (CoreReport){0};
+    request.body.stats = *wanted;
+    if (core_call(core, HV_OP_STATS, &request, sizeof(request.body.stats), &answer,
+                  sizeof(answer.body.stats), &fd) == 0) {
+        report->list = answer.body.stats;
+        if (report->list.count > 0 && !map_report(report, fd)) {
+            report->list = (struct hv_op_stats_list){0};
+        }
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+}
+
+static void close_report(CoreReport *report)
+{
+    if (report->data) {
+        munmap((void *)(uintptr_t)report->data, report->bytes);
+    }
+}
+
+/* Returns how many there are; those beyond what was cut are not there for who has room for them. */
+static gsize read_records(const CoreReport *report, struct hv_stat *stats, gsize max)
+{
+    const struct hv_stat_pages_record *records = (const void *)report->data;
+    gsize count = (gsize)MIN(report->list.count, max);
+
     for (gsize i = 0; i < count; i++) {
         read_record(&records[i], &stats[i]);
     }
-    munmap((void *)(uintptr_t)records, bytes);
-    return (gsize)count;
+    return count < max ? count : (gsize)report->list.wanted;
 }
 
 static gsize get_stats(struct hv_core *core, enum hv_stat_pages_kind kind, guint64 handle,
                        struct hv_stat *stats, gsize max)
 {
-    struct hv_op_request request;
-    struct hv_op_answer answer;
-    const struct hv_op_stats_list *list = &answer.body.stats;
-    gsize wanted = 0;
-    int fd = -1;
+    const struct hv_op_stats wanted = {.kind = kind, .handle = handle};
+    CoreReport report;
+    gsize count;
 
-    request.body.stats = (struct hv_op_stats){.kind = kind, .handle = handle};
-    if (core_call(core, HV_OP_STATS, &request, sizeof(request.body.stats), &answer, sizeof(*list),
-                  &fd) == 0) {
-        /* What was cut, or cannot be read, is not there for who has room for it. */
-        gsize read = max > 0 ? read_file(fd, MIN(list->count, max), stats) : 0;
+    open_report(core, &wanted, &report);
+    count = read_records(&report, stats, max);
+    close_report(&report);
+    return count;
+}
 
-        wanted = read < max ? read : (gsize)list->wanted;
+/* The distribution at @at, which moves behind it. FALSE: there is none. */
+static gboolean read_histogram(const CoreReport *report, gsize *at,
+                               struct hv_lock_histogram *histogram_out)
+{
+    struct hv_op_histogram head;
+    gsize left = report->bytes - *at, counts;
+
+    if (left < sizeof(head)) {
+        return FALSE;
     }
-    if (fd >= 0) {
-        close(fd);
+    memcpy(&head, report->data + *at, sizeof(head));
+    counts = head.buckets * sizeof(guint32);
+    if (head.buckets == 0 || head.buckets > HV_LOCK_HISTOGRAM_BUCKETS ||
+        head.span > HV_LOCK_HISTOGRAM_ACQUIRE || left - sizeof(head) < counts) {
+        return FALSE;
     }
-    return wanted;
+    *histogram_out = (struct hv_lock_histogram){
+        .row = (size_t)head.row,
+        .span = (enum hv_lock_histogram_span)head.span,
+        .total_ns = head.total_ns,
+        .max_ns = head.max_ns,
+        .buckets = head.buckets,
+    };
+    memcpy(histogram_out->counts, report->data + *at + sizeof(head), counts);
+    *at = MIN(*at + sizeof(head) + (counts + 7) / 8 * 8, report->bytes);
+    return TRUE;
+}
+
+void hv_core_get_lock_lists(struct hv_core *core, struct hv_lock_lists *lists)
+{
+    const struct hv_op_stats wanted = {.kind = HV_STAT_PAGES_LOCKS, .histograms = 1};
+    CoreReport report;
+    gsize count, read = 0, at;
+
+    open_report(core, &wanted, &report);
+    lists->stat_count = read_records(&report, lists->stats, lists->stat_max);
+    at = (gsize)report.list.count * sizeof(struct hv_stat_pages_record);
+    count = (gsize)MIN(report.list.histograms, lists->histogram_max);
+    while (read < count && read_histogram(&report, &at, &lists->histograms[read])) {
+        read++;
+    }
+    lists->histogram_count =
+        read < lists->histogram_max ? read : (gsize)report.list.histograms_wanted;
+    close_report(&report);
 }
 
 size_t hv_domain_get_stats(struct hv_domain *domain, struct hv_stat *stats, size_t max)

@@ -3,7 +3,7 @@
  * A core that is another process: lodge-core, reached over its control socket (hv/op.h).
  *
  * Who is linked with this library instead of the core calls the same functions, those of hv/domain.h,
- * hv/teardown.h, hv/guest-copy.h and hv/stat-pages.h: they are defined here once more, each as a message
+ * hv/teardown.h, hv/guest-copy.h, hv/lock-stats.h and hv/stat-pages.h: they are defined here once more, each as a message
  * and its answer. So nothing above cares where the core is, but for who connects. There is no table of
  * functions in between: a program that is linked with both does not link.
  *
@@ -15,7 +15,7 @@
  *   - hv_guest_copy() of more than LODGE_CORE_COPY_BYTES is several copies: when one fails, those before
  *     it are done;
  *   - a machine that was created and neither unpaused nor kept is undone when the connection ends;
- *   - hv_core_create(), hv_core_destroy(), hv_core_get_lock_lists() and hv_domain_crash() are not here.
+ *   - hv_core_create(), hv_core_destroy() and hv_domain_crash() are not here.
  *
  * Any thread may call anything. Consoles and events are called on one thread of the client's own, one
  * after the other; they may call anything but lodge_core_client_close().

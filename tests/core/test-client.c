@@ -250,8 +250,11 @@ static void test_stats(void)
 {
     gsize room = 100000;
     g_autofree struct hv_stat *stats = g_new0(struct hv_stat, room);
+    g_autofree struct hv_lock_histogram *histograms = NULL;
+    struct hv_lock_lists lists = {0};
     const struct hv_stat *stat;
     struct hv_domain *domain;
+    char row[32];
     gsize count;
 
     if (!begin()) {
@@ -275,6 +278,24 @@ static void test_stats(void)
     count = hv_core_get_lock_stats(core, stats, room);
     TAP_OK(find_stat(stats, count, "lock.0.class"));
     TAP_OK(hv_core_stat_fd(core) >= 0);
+    hv_core_get_lock_lists(core, &lists);
+    TAP_OK(lists.stat_count > 10 && lists.histogram_count > 0);
+    lists.stats = stats;
+    lists.stat_max = room;
+    lists.histogram_max = lists.histogram_count + 100;
+    lists.histograms = histograms = g_new0(struct hv_lock_histogram, lists.histogram_max);
+    hv_core_get_lock_lists(core, &lists);
+    TAP_OK(find_stat(stats, lists.stat_count, "lock.0.class"));
+    TAP_OK(lists.histogram_count > 0 && lists.histogram_count <= lists.histogram_max);
+    for (gsize i = 0; i < lists.histogram_count; i++) {
+        const struct hv_lock_histogram *one = &histograms[i];
+
+        g_snprintf(row, sizeof(row), "lock.%zu.class", one->row);
+        TAP_OK(find_stat(stats, lists.stat_count, row));
+        /* Its last bucket is not 0, and so it is no longer than that. */
+        TAP_OK(one->buckets > 0 && one->buckets <= HV_LOCK_HISTOGRAM_BUCKETS);
+        TAP_OK(one->counts[one->buckets - 1] > 0 && one->max_ns <= one->total_ns);
+    }
     TAP_EQ(hv_core_set_lock_sampling(core, "control.roster", 1), 0);
     TAP_EQ(hv_core_set_lock_sampling(core, "no such class", 1), -ENOENT);
     hv_domain_destroy(domain);

@@ -53,15 +53,29 @@ struct hv_op_listing {
 };
 
 struct hv_op_stats {
-    uint32_t kind; /* enum hv_stat_pages_kind; not FREE */
-    uint32_t reserved;
-    uint64_t handle; /* of DOMAIN; else 0 */
+    uint32_t kind;       /* enum hv_stat_pages_kind; not FREE */
+    uint32_t histograms; /* 1: of LOCKS, their distributions as well; else 0 */
+    uint64_t handle;     /* of DOMAIN; else 0 */
 };
 
-/* The file holds as many struct hv_stat_pages_record; when there is none, there is no file. */
+/*
+ * The file holds as many struct hv_stat_pages_record, and then as many distributions as is said here;
+ * when there is no record, there is no file.
+ */
 struct hv_op_stats_list {
     uint64_t count;
-    uint64_t wanted; /* there would have been: more than @count when the list was cut */
+    uint64_t wanted; /* records there would have been: more than @count when the list was cut */
+    uint64_t histograms;
+    uint64_t histograms_wanted;
+};
+
+/* Followed by its counts, uint32_t each, and zeros to a multiple of 8 bytes (hv/lock-stats.h). */
+struct hv_op_histogram {
+    uint64_t row;
+    uint32_t span;    /* enum hv_lock_histogram_span */
+    uint32_t buckets; /* at most HV_LOCK_HISTOGRAM_BUCKETS */
+    uint64_t total_ns;
+    uint64_t max_ns;
 };
 
 struct hv_op_sampling {
@@ -244,6 +258,8 @@ struct hv_op_state {
 /* No compiler puts anything between members. */
 HV_STATIC_ASSERT(sizeof(struct hv_op_welcome) == 48, "version 1");
 HV_STATIC_ASSERT(sizeof(struct hv_op_listed) == 80 && sizeof(struct hv_op_listing) == 3848,
+                 "version 1");
+HV_STATIC_ASSERT(sizeof(struct hv_op_stats_list) == 32 && sizeof(struct hv_op_histogram) == 32,
                  "version 1");
 HV_STATIC_ASSERT(sizeof(struct hv_op_sampling) == 64, "version 1");
 HV_STATIC_ASSERT(sizeof(struct hv_sched_parameters) == 40, "version 1");

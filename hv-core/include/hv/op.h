@@ -39,6 +39,7 @@
 #define HV_OP_FDS_MAX          2u
 /* Of a list of statistics; what there is beyond is left out. */
 #define HV_OP_STAT_RECORDS_MAX 500000u
+#define HV_OP_HISTOGRAMS_MAX   20000u
 
 enum hv_op {
     HV_OP_HELLO = 1,  /* hv_op_hello -> hv_op_welcome, and descriptors */

@@ -116,7 +116,12 @@ static void test_fields(void)
     WRONG(HV_OP_STATS, request.body.stats.kind = HV_STAT_PAGES_FREE);
     WRONG(HV_OP_STATS, request.body.stats.kind = HV_STAT_PAGES_DOMAIN + 1);
     WRONG(HV_OP_STATS, request.body.stats.handle = 1);
-    WRONG(HV_OP_STATS, request.body.stats.reserved = 1);
+    WRONG(HV_OP_STATS, request.body.stats.histograms = 1);
+    make(HV_OP_STATS);
+    request.body.stats = (struct hv_op_stats){HV_STAT_PAGES_LOCKS, 1, 0};
+    TAP_EQ(check(), HV_REQUEST_GOOD);
+    request.body.stats.histograms = 2;
+    TAP_EQ(check(), HV_REQUEST_WRONG);
     WRONG(HV_OP_CREATE, request.body.create.console = 2);
     WRONG(HV_OP_CREATE, request.body.create.flags = 1u << 31);
     WRONG(HV_OP_CREATE, request.body.create.reserved = 1);
