@@ -4,36 +4,15 @@
  * while and then wants a heap lock, held for as long as was measured with one thread, and longer by
  * the lines that have to come from the core that had it before.
  *
- * A closed network of one queue, solved by exact mean value analysis:
- *
- *     R(n) = S (1 + Q(n - 1))     X(n) = n / (R(n) + Z)     Q(n) = X(n) R(n)
- *
- * Each prediction stands beside what this host does with one thread and with two, measured at once and
+ * A closed network of one queue (hv-bench-parts.c). Each prediction stands beside what this host does with one thread and with two, measured at once and
  * where others disturbed it least.
- *
- * Source: M. Reiser, S. Lavenberg, "Mean-Value Analysis of Closed Multichain Queuing Networks", 1980.
  */
 #include "bench/hv-bench-destroy.h"
 
 #include <stdlib.h>
 
 #include "bench/hv-bench.h"
-#include "lib/threads.h"
 #include "sync/lock-profile.h"
-
-/* Ends of holds a ns, by so many destroyers at one lock. */
-static double throughput(unsigned destroyers, double service, double work)
-{
-    double waiting = 0, rate = 0;
-
-    for (unsigned n = 1; n <= destroyers; n++) {
-        double response = service * (1 + waiting);
-
-        rate = n / (response + work);
-        waiting = rate * response;
-    }
-    return rate;
-}
 
 /*
  * Beside the lines that an operation writes: who waits looks at the lock's word, so that the holder
@@ -61,64 +40,10 @@ static double operation_ns(const struct destroy_way *way, const struct demand *d
     if (each > 1) {
         service += (way->lines + WAITER_TRANSFERS) * demand->transfer_ns;
     }
-    return 1 / (throughput(each, service, demand->work_ns) * queues);
+    return 1 / (bench_closed_rate(each, service, demand->work_ns) * queues);
 }
 
 /* ---- what is measured for it ---- */
-
-/* Exchanges that are timed together: short, so that some are not interrupted. */
-#define RALLY 500u
-
-struct court {
-    uint64_t rallies;
-    double best_ns; /* of one exchange, there and back */
-    HV_ALIGNED(HV_CACHE_LINE) _Atomic uint64_t ball;
-};
-
-static void await(struct court *court, uint64_t ball)
-{
-    for (unsigned spins = 1; hv_load_acquire(&court->ball) != ball; spins++) {
-        /* With one CPU the other has to come at all. */
-        if (spins % 10000 == 0) {
-            threads_patient(0);
-        }
-    }
-}
-
-static void play(struct court *court, unsigned index)
-{
-    for (uint64_t rally = 0; rally < court->rallies; rally++) {
-        double start = bench_wall_ns();
-        double exchange;
-
-        for (uint64_t i = rally * RALLY; i < (rally + 1) * RALLY; i++) {
-            await(court, 2 * i + index);
-            hv_store_release(&court->ball, 2 * i + index + 1);
-        }
-        exchange = (bench_wall_ns() - start) / RALLY;
-        if (index == 0 && (rally == 0 || exchange < court->best_ns)) {
-            court->best_ns = exchange;
-        }
-    }
-}
-
-static void *return_balls(void *context)
-{
-    play(context, 1);
-    return NULL;
-}
-
-/* What it takes to have a cache line from the core that last wrote it: half a ping-pong, the best. */
-static double transfer_ns(uint64_t rallies)
-{
-    struct court court = {.rallies = rallies};
-    pthread_t other;
-
-    bench_thread_start(&other, return_balls, &court);
-    play(&court, 0);
-    pthread_join(other, NULL);
-    return court.best_ns / 2;
-}
 
 void destroy_holds(const struct hv_lock *lock, struct hv_histogram *sum_out)
 {
@@ -184,7 +109,7 @@ static int pair_once(struct bench *bench, struct destroy *destroy, unsigned run,
 {
     bool contended = !destroy->way->serial && !destroy->way->batched;
     double pages = TRIAL_DOMAINS * (double)(contended ? CONTENDED_PAGES : TRIAL_PAGES);
-    double transfer = transfer_ns(bench_size(bench, 500, 20));
+    double transfer = bench_transfer_ns(bench_size(bench, 500, 20));
     struct destroy_trial trial;
     double empty_hold, pair;
     int err;

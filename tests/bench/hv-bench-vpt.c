@@ -59,8 +59,7 @@ struct rig {
     _Atomic uint32_t ended;
     hv_ns last_due; /* guarded by &device, as the next */
     uint64_t doubled;
-    HV_ALIGNED(HV_CACHE_LINE)
-    _Atomic uint64_t word; /* two add to it, to see what a transfer takes */
+    HV_ALIGNED(HV_CACHE_LINE) _Atomic uint64_t word; /* what a transfer takes is measured with */
 };
 
 /* What is known of the chosen strategies. */
@@ -201,24 +200,11 @@ static double measure(struct rig *rig, unsigned threads,
     return most / (double)rig->exits;
 }
 
-/* Exits a ns that @vcpus make, by mean value analysis. */
-static double throughput(unsigned vcpus, double think, double service)
-{
-    double waiting = 0, rate = 0;
-
-    for (unsigned n = 1; n <= vcpus; n++) {
-        double response = service * (1 + waiting);
-
-        rate = n / (think + response);
-        waiting = rate * response;
-    }
-    return rate;
-}
-
 /*
  * What the model says that an exit takes on 1 and on 2 threads, in ns: what one takes that nothing but
  * looks, and a lock's taking and dropping for each two atomic operations; then what lines take from
- * one to the other, where two add to one word all the time and each has it half of it.
+ * one to the other. That is measured as it is here, without think time: two add to one word all the
+ * time, each has it for half of that, and for several additions at once when it has it.
  */
 static void predict(struct rig *rig, double look, const struct vpt_counted *counted,
                     double said_out[HERE_MOST])
@@ -227,7 +213,7 @@ static void predict(struct rig *rig, double look, const struct vpt_counted *coun
     double service = counted->transfers * measure(rig, 2, add_body) / 2;
 
     said_out[0] = own;
-    said_out[1] = HERE_MOST / throughput(HERE_MOST, own, service);
+    said_out[1] = HERE_MOST / bench_closed_rate(HERE_MOST, service, own);
 }
 
 /* ---- real ---- */
@@ -301,7 +287,8 @@ static void print_model(struct bench *bench, const struct findings *findings, un
     bench_row_number(bench, "vcpus", vcpus);
     bench_row_number(bench, "think_ns", (uint64_t)think);
     print_real_figure(bench, "model_loss_pct",
-                      service > 0 ? 100 * (1 - throughput(vcpus, think, service) / ideal) : 0);
+                      service > 0 ? 100 * (1 - bench_closed_rate(vcpus, service, think) / ideal)
+                                  : 0);
     if (service > 0) {
         print_real_figure(bench, "cliff_vcpus", think / service);
     }

@@ -138,6 +138,17 @@ double bench_thread_ns(void);
 double bench_process_ns(void);
 double bench_wall_ns(void);
 
+/* ---- what models are made of ---- */
+
+/**
+ * Customers served a ns, of so many that come back @think ns after they were served, one at a time, in
+ * @service ns each: a closed network of one queue, by exact mean value analysis.
+ */
+double bench_closed_rate(unsigned customers, double service, double think);
+
+/** ns to have a cache line from the core that last wrote it: half a ping-pong, the best of @rallies. */
+double bench_transfer_ns(uint64_t rallies);
+
 /* ---- output ---- */
 
 void bench_row_begin(struct bench *bench, const char *name);
