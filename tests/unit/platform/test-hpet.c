@@ -442,6 +442,23 @@ static void test_record(void)
     TAP_STR(hv_hpet_check(&record), "hpet.config");
 }
 
+/* 2.3.8, bits 15 and 14: no interrupts as messages; the bit stays clear, its route register is none. */
+static void test_no_fsb(void)
+{
+    struct rig *rig = start();
+
+    for (unsigned i = 0; i < HV_HPET_TIMERS; i++) {
+        configure(rig, i, 0xc000 | INTERRUPT | ROUTE(20 + i));
+        write64(rig, timer_register(i, 0x10), UINT64_C(0xfee0000000000044));
+        TAP_EQ(read64(rig, timer_register(i, 0)) & 0xc000, 0);
+        TAP_EQ(read64(rig, timer_register(i, 0x10)), 0);
+        compare(rig, i, read64(rig, COUNTER) + 10);
+        rig_advance(rig, 1000);
+        TAP_EQ(take(rig), 0x60 + (int)i); /* by its pin, and no other way */
+        TAP_EQ(take(rig), -1);
+    }
+}
+
 int main(int argc, char **argv)
 {
     static const struct tap_case cases[] = {
@@ -454,6 +471,7 @@ int main(int argc, char **argv)
         {"platform.hpet.narrow-periodic", test_narrow_periodic},
         {"platform.hpet.extreme-periods", test_extreme_periods},
         {"platform.hpet.level", test_level},
+        {"platform.hpet.no-fsb", test_no_fsb},
         {"reports.39.hpet-legacy-routes", test_legacy},
         {"platform.hpet.record", test_record},
     };
