@@ -2,6 +2,7 @@
 /* Opening connections; what libvirt's error codes mean to the person at the command line. */
 #include "cli/connection.h"
 
+#include "cli/autostart.h"
 #include "common/i18n.h"
 #include "common/lodge-error.h"
 
@@ -19,6 +20,11 @@
  */
 #define KEEPALIVE_S     1
 #define KEEPALIVE_COUNT 20
+
+/* LODGE_CONNECTION_DEFAULT, and no other daemon in its place: only then may it be started. */
+#define SESSION         "lodge:///session?mode=direct"
+#define START_LIMIT_US  (5 * G_TIME_SPAN_SECOND)
+#define START_RETRY_US  (10 * G_TIME_SPAN_MILLISECOND)
 
 /* What is to be done next is known by the kind of error; the cause is in the library's own words. */
 static const struct {
@@ -106,6 +112,31 @@ static void take_xml_error(void *data, const char *format, ...)
     (void)format;
 }
 
+/* A daemon that was just started listens soon; the library, too, tries for 5 s where it starts one. */
+static virConnectPtr open_soon(const char *name)
+{
+    gint64 limit = g_get_monotonic_time() + START_LIMIT_US;
+    virConnectPtr connection;
+
+    do {
+        g_usleep(START_RETRY_US);
+        connection = virConnectOpen(name);
+    } while (!connection && g_get_monotonic_time() < limit);
+    return connection;
+}
+
+static virConnectPtr open_session(void)
+{
+    virConnectPtr connection;
+
+    lodge_autostart_announce();
+    connection = virConnectOpen(SESSION);
+    if (!connection && virGetLastErrorDomain() == VIR_FROM_RPC && lodge_autostart_root()) {
+        connection = open_soon(SESSION);
+    }
+    return connection;
+}
+
 virConnectPtr lodge_connection_try(const char *uri, LodgeConnectionUse use, char **why_out)
 {
     virConnectPtr connection = NULL;
@@ -116,7 +147,8 @@ virConnectPtr lodge_connection_try(const char *uri, LodgeConnectionUse use, char
         if (use == LODGE_CONNECTION_EVENTS) {
             gvir_event_register();
         }
-        connection = virConnectOpen(uri ? uri : LODGE_CONNECTION_DEFAULT);
+        connection = uri && strcmp(uri, LODGE_CONNECTION_DEFAULT) != 0 ? virConnectOpen(uri)
+                                                                       : open_session();
     }
     if (connection && use == LODGE_CONNECTION_EVENTS) {
         /* Drivers in this process have no such thing, and old daemons may not. */

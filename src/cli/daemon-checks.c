@@ -2,6 +2,7 @@
 /* Checks along the way that the client library takes to the daemon. */
 #include "cli/daemon-checks.h"
 
+#include "cli/autostart.h"
 #include "cli/connection.h"
 #include "common/i18n.h"
 
@@ -48,28 +49,9 @@ static const char *check_runtime_directory(LodgeFindings *findings)
     return folder;
 }
 
-static char *find_daemon(void)
-{
-    static const char *const folders[] = {"/usr/sbin", "/usr/local/sbin"};
-    const char *chosen = g_getenv("VIRTD_PATH");
-    char *path = chosen ? g_build_filename(chosen, "virtlodged", NULL)
-                        : g_find_program_in_path("virtlodged");
-
-    for (gsize i = 0; !path && i < G_N_ELEMENTS(folders); i++) {
-        path = g_build_filename(folders[i], "virtlodged", NULL);
-        if (access(path, X_OK) < 0) {
-            g_clear_pointer(&path, g_free);
-        }
-    }
-    if (path && access(path, X_OK) < 0) {
-        g_clear_pointer(&path, g_free);
-    }
-    return path;
-}
-
 static void check_program(LodgeFindings *findings)
 {
-    g_autofree char *path = find_daemon();
+    g_autofree char *path = lodge_autostart_find();
 
     if (path) {
         lodge_findings_add(findings, "daemon-program", LODGE_FINDING_GOOD, NULL,
