@@ -1,32 +1,139 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* A counted core. */
+/* A connection to lodge-core, and who hears of what. */
 #include "daemon/core.h"
 
-#include "common/i18n.h"
-#include "common/lodge-error.h"
+#include "wire/core-launch.h"
 
-#include <hv/domain.h>
+typedef struct {
+    LodgeCoreNews *news;
+    gpointer user_data;
+} Watch;
 
 struct _LodgeCore {
     gatomicrefcount references;
+    /* Set at creation. */
     struct hv_core *core;
+    /* Atomic. */
+    gint lost;
+    GMutex mutex;
+    /* Guarded by mutex. */
+    GHashTable *watches; /* handle -> Watch */
+    GPtrArray *rings;    /* that outlive their instances */
 };
 
-LodgeCore *lodge_core_new(guint64 memory_bytes, GError **error)
+char *lodge_core_folder(void)
 {
-    const struct hv_core_config config = {
-        .policy = HV_SCHED_POLICY_CREDIT,
-        .memory_bytes = (memory_bytes + HV_EXTENT_SIZE - 1) & ~(HV_EXTENT_SIZE - 1),
-    };
-    g_autofree LodgeCore *core = g_new0(LodgeCore, 1);
-    int rc = hv_core_create(&config, &core->core);
+    g_autofree char *path = lodge_core_launch_path(&(LodgeCoreLaunch){0});
 
-    if (rc < 0) {
-        lodge_error_set_errno(error, rc, _("Cannot start the hypervisor core"));
-        return NULL;
+    return g_path_get_dirname(path);
+}
+
+/* ---- what the core tells, on the client's thread ---- */
+
+static void on_state(gpointer user_data, hv_handle handle, const struct hv_domain_status *status)
+{
+    LodgeCore *core = user_data;
+    gint64 key = (gint64)handle.v;
+    const Watch *watch;
+
+    if (status->state < HV_DOMAIN_STATE_SHUTDOWN && status->end == HV_DOMAIN_END_NONE) {
+        return;
     }
+    g_mutex_lock(&core->mutex);
+    watch = g_hash_table_lookup(core->watches, &key);
+    if (watch) {
+        watch->news(watch->user_data);
+    }
+    g_mutex_unlock(&core->mutex);
+}
+
+static void on_lost(gpointer user_data)
+{
+    LodgeCore *core = user_data;
+    GHashTableIter iter;
+    gpointer watch;
+
+    g_atomic_int_set(&core->lost, TRUE);
+    g_mutex_lock(&core->mutex);
+    g_hash_table_iter_init(&iter, core->watches);
+    while (g_hash_table_iter_next(&iter, NULL, &watch)) {
+        ((const Watch *)watch)->news(((const Watch *)watch)->user_data);
+    }
+    g_mutex_unlock(&core->mutex);
+}
+
+static const LodgeCoreEvents core_events = {.state = on_state, .lost = on_lost};
+
+void lodge_core_watch(LodgeCore *core, hv_handle handle, LodgeCoreNews *news, gpointer user_data)
+{
+    gint64 *key = g_new(gint64, 1);
+    Watch *watch = g_new(Watch, 1);
+
+    *key = (gint64)handle.v;
+    *watch = (Watch){news, user_data};
+    g_mutex_lock(&core->mutex);
+    g_hash_table_insert(core->watches, key, watch);
+    g_mutex_unlock(&core->mutex);
+}
+
+void lodge_core_unwatch(LodgeCore *core, hv_handle handle)
+{
+    gint64 key = (gint64)handle.v;
+
+    g_mutex_lock(&core->mutex);
+    g_hash_table_remove(core->watches, &key);
+    g_mutex_unlock(&core->mutex);
+}
+
+void lodge_core_keep_ring(LodgeCore *core, LodgeConsoleRing *ring)
+{
+    g_mutex_lock(&core->mutex);
+    g_ptr_array_add(core->rings, lodge_console_ring_ref(ring));
+    g_mutex_unlock(&core->mutex);
+}
+
+/* ---- coming and going ---- */
+
+static void free_core(LodgeCore *core)
+{
+    lodge_core_client_close(core->core);
+    g_ptr_array_unref(core->rings);
+    g_hash_table_unref(core->watches);
+    g_mutex_clear(&core->mutex);
+    g_free(core);
+}
+
+static LodgeCore *make(void)
+{
+    LodgeCore *core = g_new0(LodgeCore, 1);
+
     g_atomic_ref_count_init(&core->references);
-    return g_steal_pointer(&core);
+    g_mutex_init(&core->mutex);
+    core->watches = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, g_free);
+    core->rings = g_ptr_array_new_with_free_func((GDestroyNotify)lodge_console_ring_unref);
+    return core;
+}
+
+LodgeCore *lodge_core_open(const char *pool, guint64 memory_bytes, guint linger_s, GError **error)
+{
+    const LodgeCoreLaunch launch = {
+        .pool = pool,
+        .memory_bytes = (memory_bytes + HV_EXTENT_SIZE - 1) & ~(HV_EXTENT_SIZE - 1),
+        .linger_s = linger_s,
+    };
+    g_autoptr(LodgeCore) core = make();
+
+    core->core = lodge_core_launch_open(&launch, &core_events, core, error);
+    return core->core ? g_steal_pointer(&core) : NULL;
+}
+
+LodgeCore *lodge_core_join(const char *pool, GError **error)
+{
+    g_autofree char *path = lodge_core_launch_path(&(LodgeCoreLaunch){.pool = pool});
+    g_autoptr(LodgeCore) core = make();
+
+    core->core = lodge_core_client_connect(path, &core_events, core, error);
+    return core->core ? g_steal_pointer(&core) : NULL;
 }
 
 LodgeCore *lodge_core_ref(LodgeCore *core)
@@ -38,12 +145,16 @@ LodgeCore *lodge_core_ref(LodgeCore *core)
 void lodge_core_unref(LodgeCore *core)
 {
     if (core && g_atomic_ref_count_dec(&core->references)) {
-        hv_core_destroy(core->core);
-        g_free(core);
+        free_core(core);
     }
 }
 
 struct hv_core *lodge_core_get(LodgeCore *core)
 {
     return core->core;
+}
+
+gboolean lodge_core_is_lost(LodgeCore *core)
+{
+    return g_atomic_int_get(&core->lost);
 }

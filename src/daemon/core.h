@@ -1,24 +1,47 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* A core that machines run on, for as long as any of them holds it. Any thread. */
+/*
+ * A core that machines run on: the process lodge-core, started when there is none, joined when there
+ * is. It goes on without us. One whose connection is lost stays lost: who needs a core opens another.
+ *
+ * Any thread. Counted: instances hold the core that they are of.
+ */
 #pragma once
 
-#include <glib.h>
+#include "daemon/console.h"
 
-struct hv_core;
+#include <hv/domain.h>
 
 typedef struct _LodgeCore LodgeCore;
 
+/** Where cores have their sockets: $XDG_RUNTIME_DIR/lodge. Free with g_free(). */
+char *lodge_core_folder(void);
+
 /**
- * Start one with a worker for each of the host's CPUs.
+ * Join the pool's core, or start it.
  *
- * @memory_bytes  for all its machines; rounded up to what a core can have.
+ * @memory_bytes  for all its machines, when it is started; 0: as much as the host has.
+ * @linger_s      how long it stays without machine and daemon, when it is started.
  *
- * Returns NULL with LODGE_ERROR_FAILED.
+ * Returns NULL with LODGE_ERROR_FAILED, and what lodge-core said of it.
  */
-LodgeCore *lodge_core_new(guint64 memory_bytes, GError **error);
+LodgeCore *lodge_core_open(const char *pool, guint64 memory_bytes, guint linger_s, GError **error);
+/** Join it if there is one. */
+LodgeCore *lodge_core_join(const char *pool, GError **error);
 LodgeCore *lodge_core_ref(LodgeCore *core);
-/** The last one ends it: a thread that may wait for its machines' memory. NULL is accepted. */
+/** With the last, the connection ends; machines live on. NULL is accepted. */
 void lodge_core_unref(LodgeCore *core);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(LodgeCore, lodge_core_unref)
 
 struct hv_core *lodge_core_get(LodgeCore *core);
+gboolean lodge_core_is_lost(LodgeCore *core);
+
+/** A machine may have ended, or the connection is lost. Must neither wait nor call back. */
+typedef void LodgeCoreNews(gpointer user_data);
+
+/** Hear of a machine from now on. */
+void lodge_core_watch(LodgeCore *core, hv_handle handle, LodgeCoreNews *news, gpointer user_data);
+/** No more: @news is not running when this returns. */
+void lodge_core_unwatch(LodgeCore *core, hv_handle handle);
+
+/** Of a machine that goes on without us, keep the console's ring until the connection has ended. */
+void lodge_core_keep_ring(LodgeCore *core, LodgeConsoleRing *ring);

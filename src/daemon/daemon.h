@@ -2,7 +2,7 @@
 /*
  * virtlodged: what its parts share.
  *
- *     main thread: sockets, streams, timers        workers: calls        a thread a machine: its end
+ *     main thread: sockets, streams, timers        workers: calls        lookers: machines that ended
  */
 #pragma once
 
@@ -13,6 +13,7 @@
 typedef struct {
     /* Set at creation. */
     LodgeDomainStore *store;
+    LodgeLiveStore *live;
     LodgeEventHub *hub;
     LodgeMachines *machines;
     LodgeHostInfo *host;

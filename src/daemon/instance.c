@@ -6,8 +6,8 @@
 #include "common/i18n.h"
 #include "common/lodge-error.h"
 #include "common/stats-json.h"
-#include "common/thread.h"
 #include "config/machine-time.h"
+#include "wire/core-client.h"
 
 #include <errno.h>
 #include <string.h>
@@ -15,9 +15,10 @@
 struct _LodgeInstance {
     gatomicrefcount references;
     LodgeCore *core;
-    LodgeBuilder *builder;
+    LodgeBuilder *builder; /* NULL: adopted, and not started anew since */
     LodgeConsoleRing *console;
     struct hv_domain *domain; /* two references: this one's, and lodge_instance_destroy()'s */
+    gint destroyed;           /* atomic */
 };
 
 static void fill_share(const LodgeCpuShare *share, struct hv_sched_parameters *sched)
@@ -28,6 +29,20 @@ static void fill_share(const LodgeCpuShare *share, struct hv_sched_parameters *s
         .cap_percent = share->cap_percent,
     };
     memcpy(sched->affinity.word, share->affinity.word, sizeof(sched->affinity.word));
+}
+
+/* For lodge_instance_destroy(), which lets go. */
+static gboolean hold_again(LodgeInstance *instance, GError **error)
+{
+    struct hv_domain *again;
+    int rc =
+        hv_domain_get(lodge_core_get(instance->core), hv_domain_handle(instance->domain), &again);
+
+    if (rc < 0) {
+        lodge_error_set_errno(error, rc, _("Cannot hold the machine “%s”"),
+                              hv_domain_name(instance->domain));
+    }
+    return rc == 0;
 }
 
 static gboolean create_domain(LodgeInstance *instance, const LodgeDomainConfig *config,
@@ -53,16 +68,11 @@ static gboolean create_domain(LodgeInstance *instance, const LodgeDomainConfig *
     lodge_domain_config_get_share(config, &share);
     fill_share(&share, &domain.sched);
     rc = hv_domain_create(core, &domain, &instance->domain, why, sizeof(why));
-    if (rc == 0) {
-        struct hv_domain *again;
-
-        /* Nobody else can have killed it, or hold it. */
-        rc = hv_domain_get(core, hv_domain_handle(instance->domain), &again);
-        g_assert(rc == 0 && again == instance->domain);
-        return TRUE;
+    if (rc < 0) {
+        lodge_error_set_errno(error, rc, _("Cannot make the machine “%s” (%s)"), config->name, why);
+        return FALSE;
     }
-    lodge_error_set_errno(error, rc, _("Cannot make the machine “%s” (%s)"), config->name, why);
-    return FALSE;
+    return hold_again(instance, error);
 }
 
 static gboolean set_policies(LodgeInstance *instance, const LodgeDomainConfig *config,
@@ -99,25 +109,91 @@ static gboolean check_boot(const LodgeDomainConfig *config, GError **error)
     return TRUE;
 }
 
-LodgeInstance *lodge_instance_new(LodgeCore *core, const LodgeDomainConfig *config, GError **error)
+static LodgeBuilder *open_images(const LodgeDomainConfig *config, GError **error)
 {
-    g_autoptr(LodgeInstance) instance = g_new0(LodgeInstance, 1);
-    LodgeMachineTime time;
+    return lodge_builder_new(config->kernel, config->initrd, config->command_line, error);
+}
+
+static LodgeInstance *make(LodgeCore *core)
+{
+    LodgeInstance *instance = g_new0(LodgeInstance, 1);
 
     g_atomic_ref_count_init(&instance->references);
     instance->core = lodge_core_ref(core);
     instance->console = lodge_console_ring_new();
+    return instance;
+}
+
+LodgeInstance *lodge_instance_new(LodgeCore *core, const LodgeDomainConfig *config, GError **error)
+{
+    g_autoptr(LodgeInstance) instance = make(core);
+    LodgeMachineTime time;
+
     if (!check_boot(config, error) || !lodge_domain_config_get_time(config, &time, error)) {
         return NULL;
     }
-    instance->builder =
-        lodge_builder_new(config->kernel, config->initrd, config->command_line, error);
+    instance->builder = open_images(config, error);
     if (!instance->builder || !create_domain(instance, config, &time, error)) {
         return NULL;
     }
     if (!set_policies(instance, config, &time, error) ||
         !lodge_builder_load(instance->builder, instance->domain, error)) {
         lodge_instance_destroy(instance);
+        return NULL;
+    }
+    return g_steal_pointer(&instance);
+}
+
+/* Held, when it is the one. */
+static struct hv_domain *get_if_named(struct hv_core *core, hv_handle handle, const char *name)
+{
+    struct hv_domain_status status;
+    struct hv_domain *domain;
+
+    if (hv_domain_get(core, handle, &domain) < 0) {
+        return NULL;
+    }
+    hv_domain_get_status(domain, &status);
+    if (strcmp(hv_domain_name(domain), name) == 0 && status.state < HV_DOMAIN_STATE_DYING) {
+        return domain;
+    }
+    hv_domain_put(domain);
+    return NULL;
+}
+
+static struct hv_domain *find_domain(struct hv_core *core, const char *name)
+{
+    gsize room = hv_core_list(core, NULL, 0);
+    g_autofree hv_handle *handles = g_new0(hv_handle, MAX(room, 1));
+    gsize count = MIN(hv_core_list(core, handles, room), room);
+    struct hv_domain *domain = NULL;
+
+    for (gsize i = 0; i < count && !domain; i++) {
+        domain = get_if_named(core, handles[i], name);
+    }
+    return domain;
+}
+
+LodgeInstance *lodge_instance_adopt(LodgeCore *core, const char *name, GError **error)
+{
+    g_autoptr(LodgeInstance) instance = make(core);
+    guint64 position;
+    int rc;
+
+    instance->domain = find_domain(lodge_core_get(core), name);
+    if (!instance->domain) {
+        g_set_error(error, LODGE_ERROR, LODGE_ERROR_FAILED,
+                    _("The core has no machine “%s” any more"), name);
+        return NULL;
+    }
+    if (!hold_again(instance, error)) {
+        return NULL;
+    }
+    rc = lodge_core_client_attach(instance->domain, &lodge_console_ring_ops, instance->console,
+                                  &position);
+    if (rc < 0) {
+        hv_domain_put(instance->domain);
+        lodge_error_set_errno(error, rc, _("Cannot have the console of the machine “%s”"), name);
         return NULL;
     }
     return g_steal_pointer(&instance);
@@ -132,6 +208,11 @@ LodgeInstance *lodge_instance_ref(LodgeInstance *instance)
 void lodge_instance_unref(LodgeInstance *instance)
 {
     if (instance && g_atomic_ref_count_dec(&instance->references)) {
+        if (instance->domain && !g_atomic_int_get(&instance->destroyed)) {
+            /* It goes on without us, and writes until the connection has ended. */
+            lodge_core_keep_ring(instance->core, instance->console);
+            hv_domain_put(instance->domain);
+        }
         hv_domain_put(instance->domain);
         lodge_builder_free(instance->builder);
         lodge_console_ring_unref(instance->console);
@@ -164,10 +245,23 @@ gboolean lodge_instance_press_power(LodgeInstance *instance, GError **error)
                  error);
 }
 
-gboolean lodge_instance_restart(LodgeInstance *instance, GError **error)
+gboolean lodge_instance_keep(LodgeInstance *instance, GError **error)
 {
-    int rc = hv_domain_pause(instance->domain);
+    return judge(lodge_core_client_keep(instance->domain), _("Cannot keep the machine"), error);
+}
 
+gboolean lodge_instance_restart(LodgeInstance *instance, const LodgeDomainConfig *config,
+                                GError **error)
+{
+    int rc;
+
+    if (!instance->builder) {
+        instance->builder = open_images(config, error);
+        if (!instance->builder) {
+            return FALSE;
+        }
+    }
+    rc = hv_domain_pause(instance->domain);
     /* Busy: it has ended by itself, and its vCPUs are out all the same. */
     if (rc == 0 || rc == -EBUSY) {
         rc = hv_domain_reset(instance->domain);
@@ -178,14 +272,15 @@ gboolean lodge_instance_restart(LodgeInstance *instance, GError **error)
 
 void lodge_instance_kill(LodgeInstance *instance)
 {
-    /* Killed already is as good. */
+    /* Killed already, or lost with its core, is as good. */
     int rc = hv_domain_kill(instance->domain);
 
-    g_assert(rc == 0 || rc == -ECANCELED);
+    (void)rc;
 }
 
 void lodge_instance_destroy(LodgeInstance *instance)
 {
+    g_atomic_int_set(&instance->destroyed, TRUE);
     hv_domain_destroy(instance->domain);
     lodge_console_ring_end(instance->console);
 }
@@ -195,54 +290,19 @@ void lodge_instance_get_status(LodgeInstance *instance, struct hv_domain_status 
     hv_domain_get_status(instance->domain, status_out);
 }
 
-typedef struct {
-    LodgeInstance *instance;
-    LodgeInstanceEnded *ended;
-    gpointer user_data;
-    GDestroyNotify destroy;
-} Watch;
-
-static gpointer watch(gpointer data)
+void lodge_instance_watch(LodgeInstance *instance, LodgeCoreNews *news, gpointer user_data)
 {
-    Watch *watch = data;
-    struct hv_domain *domain = watch->instance->domain;
-    struct hv_domain_status status;
-    gboolean more = TRUE;
-
-    while (more) {
-        hv_domain_get_status(domain, &status);
-        if (status.state >= HV_DOMAIN_STATE_SHUTDOWN ||
-            (status.state == HV_DOMAIN_STATE_PAUSED && status.end == HV_DOMAIN_END_NO_MEMORY)) {
-            more = watch->ended(watch->instance, watch->user_data);
-            more &= status.state < HV_DOMAIN_STATE_DYING;
-        }
-        if (more) {
-            /* A limit it will not see: it just looks again. */
-            (void)!hv_domain_wait_change(domain, status.state, UINT64_MAX);
-        }
-    }
-    lodge_instance_unref(watch->instance);
-    watch->destroy(watch->user_data);
-    g_free(watch);
-    return NULL;
+    lodge_core_watch(instance->core, hv_domain_handle(instance->domain), news, user_data);
 }
 
-gboolean lodge_instance_watch(LodgeInstance *instance, LodgeInstanceEnded *ended,
-                              gpointer user_data, GDestroyNotify destroy, GError **error)
+void lodge_instance_unwatch(LodgeInstance *instance)
 {
-    Watch *data = g_new(Watch, 1);
-    GThread *thread;
+    lodge_core_unwatch(instance->core, hv_domain_handle(instance->domain));
+}
 
-    *data = (Watch){lodge_instance_ref(instance), ended, user_data, destroy};
-    thread = lodge_thread_new("machine", watch, data, error);
-    if (!thread) {
-        lodge_instance_unref(instance);
-        g_free(data);
-        destroy(user_data);
-        return FALSE;
-    }
-    g_thread_unref(thread);
-    return TRUE;
+gboolean lodge_instance_is_lost(LodgeInstance *instance)
+{
+    return lodge_core_is_lost(instance->core);
 }
 
 LodgeConsoleRing *lodge_instance_console(LodgeInstance *instance)

@@ -16,7 +16,15 @@
 typedef struct _LodgeInstance LodgeInstance;
 
 /**
- * Read the images that @config names, make a domain of it, and load it. It is paused.
+ * Take over a machine that an earlier daemon made, by its name.
+ *
+ * Returns NULL with LODGE_ERROR_FAILED when the core has none of that name that has not ended.
+ */
+LodgeInstance *lodge_instance_adopt(LodgeCore *core, const char *name, GError **error);
+
+/**
+ * Read the images that @config names, make a domain of it, and load it. It is paused, and goes with
+ * the daemon until it is kept or runs.
  *
  * @core    a reference is taken.
  * @config  borrowed for the call.
@@ -32,25 +40,23 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(LodgeInstance, lodge_instance_unref)
 gboolean lodge_instance_resume(LodgeInstance *instance, GError **error);
 gboolean lodge_instance_pause(LodgeInstance *instance, GError **error);
 gboolean lodge_instance_press_power(LodgeInstance *instance, GError **error);
-/** Power it off and on, whatever it does: reset and loaded anew, paused. */
-gboolean lodge_instance_restart(LodgeInstance *instance, GError **error);
+/** From now on it outlives the daemon, though it does not run. */
+gboolean lodge_instance_keep(LodgeInstance *instance, GError **error);
+/** Power it off and on, whatever it does: reset and loaded anew as @config says, paused. */
+gboolean lodge_instance_restart(LodgeInstance *instance, const LodgeDomainConfig *config,
+                                GError **error);
 
 /** Kill it; others may still wait for it. Any thread, does not wait. */
 void lodge_instance_kill(LodgeInstance *instance);
-/** Kill it, and wait until its memory is back. Once. */
+/** Kill it, and wait until its memory is back, or its core is lost. Once. */
 void lodge_instance_destroy(LodgeInstance *instance);
 
 void lodge_instance_get_status(LodgeInstance *instance, struct hv_domain_status *status_out);
 
-/** Called on the watcher's thread when the machine has ended by itself. FALSE: watch no longer. */
-typedef gboolean LodgeInstanceEnded(LodgeInstance *instance, gpointer user_data);
-
-/**
- * Start a thread that calls @ended at each end, and for the last time once it is killed, and then
- * @user_data's @destroy. It holds the instance meanwhile.
- */
-gboolean lodge_instance_watch(LodgeInstance *instance, LodgeInstanceEnded *ended,
-                              gpointer user_data, GDestroyNotify destroy, GError **error);
+/** Hear that it may have ended: lodge_instance_get_status() tells. As lodge_core_watch(). */
+void lodge_instance_watch(LodgeInstance *instance, LodgeCoreNews *news, gpointer user_data);
+void lodge_instance_unwatch(LodgeInstance *instance);
+gboolean lodge_instance_is_lost(LodgeInstance *instance);
 
 LodgeConsoleRing *lodge_instance_console(LodgeInstance *instance);
 /** Let the guest's console go on. */

@@ -38,3 +38,14 @@ void lodge_machine_end(LodgeMachine *machine);
 void lodge_machine_set_state(LodgeMachine *machine, int state, int reason);
 /** In a job, or before others see it. */
 void lodge_machine_tell(LodgeMachine *machine, int event, int detail);
+
+/** Its instance may have ended: see, and do what that means. Takes its turn, so it may wait. */
+void lodge_machine_look(LodgeMachine *machine, LodgeInstance *instance);
+/**
+ * Before others see it: it runs, since an earlier daemon.
+ *
+ * @instance  moved.
+ * @live      moved: what it runs by.
+ */
+void lodge_machine_adopt(LodgeMachine *machine, LodgeInstance *instance, LodgeDomainConfig *live,
+                         int id);

@@ -22,7 +22,9 @@ static void stop(LodgeMachine *machine, int reason, int detail)
     LodgeInstance *instance = machine->instance;
     LodgeDomainConfig *live;
 
+    lodge_instance_unwatch(instance);
     lodge_instance_destroy(instance);
+    lodge_machines_forget(machine->machines, machine->id);
     g_mutex_lock(&machine->mutex);
     machine->instance = NULL;
     live = g_steal_pointer(&machine->live);
@@ -51,7 +53,7 @@ static void tell_reboot(LodgeMachine *machine)
 static gboolean restart(LodgeMachine *machine, gboolean run, GError **error)
 {
     machine->again = FALSE;
-    if (!lodge_instance_restart(machine->instance, error) ||
+    if (!lodge_instance_restart(machine->instance, machine->live, error) ||
         (run && !lodge_instance_resume(machine->instance, error))) {
         return FALSE;
     }
@@ -132,13 +134,26 @@ static void out_of_memory(LodgeMachine *machine)
     }
 }
 
-/* On the watcher's thread. Others may have done it meanwhile. */
-static gboolean on_ended(LodgeInstance *instance, gpointer user_data)
+/* In a job: it may have ended, or have been ended. */
+static void look(LodgeMachine *machine)
 {
-    LodgeMachine *machine = user_data;
     struct hv_domain_status status;
-    gboolean more = FALSE;
 
+    lodge_instance_get_status(machine->instance, &status);
+    if (lodge_instance_is_lost(machine->instance)) {
+        g_warning(_("%s: its core has ended, and the machine with it"), machine->config->name);
+        stop(machine, VIR_DOMAIN_SHUTOFF_CRASHED, VIR_DOMAIN_EVENT_STOPPED_FAILED);
+    } else if (status.state >= HV_DOMAIN_STATE_DYING) {
+        stop(machine, VIR_DOMAIN_SHUTOFF_DESTROYED, VIR_DOMAIN_EVENT_STOPPED_DESTROYED);
+    } else if (status.state == HV_DOMAIN_STATE_SHUTDOWN) {
+        judge_end(machine, &status);
+    } else if (status.state == HV_DOMAIN_STATE_PAUSED && status.end == HV_DOMAIN_END_NO_MEMORY) {
+        out_of_memory(machine);
+    }
+}
+
+void lodge_machine_look(LodgeMachine *machine, LodgeInstance *instance)
+{
     for (;;) {
         g_autoptr(GError) error = NULL;
 
@@ -146,52 +161,35 @@ static gboolean on_ended(LodgeInstance *instance, gpointer user_data)
             break;
         }
         if (error->code == VIR_ERR_NO_DOMAIN) {
-            return FALSE;
+            return;
         }
     }
+    /* Others may have done it meanwhile. */
     if (machine->instance == instance) {
-        lodge_instance_get_status(instance, &status);
-        if (status.state >= HV_DOMAIN_STATE_DYING) {
-            stop(machine, VIR_DOMAIN_SHUTOFF_DESTROYED, VIR_DOMAIN_EVENT_STOPPED_DESTROYED);
-        } else if (status.state == HV_DOMAIN_STATE_SHUTDOWN) {
-            more = judge_end(machine, &status);
-        } else {
-            if (status.end == HV_DOMAIN_END_NO_MEMORY) {
-                out_of_memory(machine);
-            }
-            more = TRUE;
-        }
+        look(machine);
     }
     lodge_machine_end(machine);
-    return more;
-}
-
-static void unwatch(gpointer data)
-{
-    LodgeMachine *machine = data;
-    LodgeMachines *machines = machine->machines;
-
-    lodge_machine_unref(machine);
-    lodge_machines_end_watch(machines);
-}
-
-/* Its end, whenever that is, is heard. */
-static gboolean watch(LodgeMachine *machine, LodgeInstance *instance, GError **error)
-{
-    lodge_machines_begin_watch(machine->machines);
-    return lodge_instance_watch(instance, on_ended, lodge_machine_ref(machine), unwatch, error);
 }
 
 /* Others see it from here on, and may kill it. */
-static void publish(LodgeMachine *machine, LodgeInstance *instance, LodgeDomainConfig *live)
+static void publish(LodgeMachine *machine, LodgeInstance *instance, LodgeDomainConfig *live, int id)
 {
     g_mutex_lock(&machine->mutex);
     machine->instance = instance;
     machine->live = live;
-    machine->id = lodge_machines_next_id(machine->machines);
+    machine->id = id;
     machine->again = FALSE;
     g_mutex_unlock(&machine->mutex);
     lodge_machine_set_state(machine, VIR_DOMAIN_PAUSED, VIR_DOMAIN_PAUSED_STARTING_UP);
+    lodge_machines_watch(machine->machines, machine, instance);
+}
+
+/* From here on it can outlive the daemon: the next one must know of it first. */
+static gboolean go(LodgeMachine *machine, gboolean paused, GError **error)
+{
+    return lodge_machines_remember(machine->machines, machine->id, machine->live, error) &&
+           (paused ? lodge_instance_keep(machine->instance, error)
+                   : lodge_instance_resume(machine->instance, error));
 }
 
 static gboolean start(LodgeMachine *machine, gboolean paused, GError **error)
@@ -210,8 +208,9 @@ static gboolean start(LodgeMachine *machine, gboolean paused, GError **error)
     if (!instance) {
         return FALSE;
     }
-    publish(machine, lodge_instance_ref(instance), g_steal_pointer(&live));
-    if (!watch(machine, instance, error) || (!paused && !lodge_instance_resume(instance, error))) {
+    publish(machine, g_steal_pointer(&instance), g_steal_pointer(&live),
+            lodge_machines_next_id(machine->machines));
+    if (!go(machine, paused, error)) {
         stop(machine, VIR_DOMAIN_SHUTOFF_FAILED, VIR_DOMAIN_EVENT_STOPPED_FAILED);
         return FALSE;
     }
@@ -344,4 +343,18 @@ gboolean lodge_machine_destroy(LodgeMachine *machine, GError **error)
     }
     lodge_machine_end(machine);
     return TRUE;
+}
+
+void lodge_machine_adopt(LodgeMachine *machine, LodgeInstance *instance, LodgeDomainConfig *live,
+                         int id)
+{
+    struct hv_domain_status status;
+
+    publish(machine, instance, live, id);
+    lodge_instance_get_status(instance, &status);
+    if (status.state == HV_DOMAIN_STATE_PAUSED) {
+        lodge_machine_set_state(machine, VIR_DOMAIN_PAUSED, VIR_DOMAIN_PAUSED_UNKNOWN);
+    } else {
+        lodge_machine_set_state(machine, VIR_DOMAIN_RUNNING, VIR_DOMAIN_RUNNING_UNKNOWN);
+    }
 }

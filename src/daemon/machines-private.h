@@ -7,8 +7,9 @@
 struct _LodgeMachines {
     /* Set at creation. */
     LodgeDomainStore *store;
+    LodgeLiveStore *live;
     LodgeEventHub *hub;
-    guint64 memory_bytes;
+    GThreadPool *lookers; /* at machines that may have ended */
     /* Held by who changes who there is, a name, or what is on disk; taken in jobs. */
     GMutex changing;
     /* Guarded by changing. */
@@ -17,8 +18,6 @@ struct _LodgeMachines {
     GMutex mutex;
     /* Guarded by mutex. */
     GPtrArray *all; /* of LodgeMachine */
-    guint watchers;
-    GCond unwatched; /* there is none */
     /* Atomic. */
     gint last_id;
 };

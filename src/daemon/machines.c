@@ -7,17 +7,62 @@
 
 #include <string.h>
 
-LodgeMachines *lodge_machines_new(LodgeDomainStore *store, LodgeEventHub *hub, guint64 memory_bytes)
+#define LOOKERS         8
+#define SHARED_POOL     "default"
+/* A core for one machine, without it and without a daemon. */
+#define OWN_LINGER_S    1u
+#define SHARED_LINGER_S 30u
+
+/* A machine that may have ended. */
+typedef struct {
+    LodgeMachine *machine;
+    LodgeInstance *instance;
+} Look;
+
+static void run_look(gpointer data, gpointer unused)
+{
+    Look *look = data;
+
+    (void)unused;
+    lodge_machine_look(look->machine, look->instance);
+    lodge_instance_unref(look->instance);
+    lodge_machine_unref(look->machine);
+    g_free(look);
+}
+
+/* On the thread of a core's client: somebody else looks, who may wait. */
+static void on_news(gpointer user_data)
+{
+    LodgeMachine *machine = user_data;
+    LodgeInstance *instance = lodge_machine_get_instance(machine);
+    Look *look;
+
+    if (instance) {
+        look = g_new(Look, 1);
+        *look = (Look){lodge_machine_ref(machine), instance};
+        g_thread_pool_push(machine->machines->lookers, look, NULL);
+    }
+}
+
+void lodge_machines_watch(LodgeMachines *machines, LodgeMachine *machine, LodgeInstance *instance)
+{
+    (void)machines;
+    /* Borrowed: it is unwatched before the instance, and so before the machine goes. */
+    lodge_instance_watch(instance, on_news, machine);
+}
+
+LodgeMachines *lodge_machines_new(LodgeDomainStore *store, LodgeLiveStore *live, LodgeEventHub *hub)
 {
     LodgeMachines *machines = g_new0(LodgeMachines, 1);
 
     g_mutex_init(&machines->changing);
     g_mutex_init(&machines->mutex);
-    g_cond_init(&machines->unwatched);
     machines->store = store;
+    machines->live = live;
     machines->hub = hub;
-    machines->memory_bytes = memory_bytes;
     machines->all = g_ptr_array_new_with_free_func((GDestroyNotify)lodge_machine_unref);
+    /* Not exclusive: it makes threads when there is work, and does not fail. */
+    machines->lookers = g_thread_pool_new(run_look, NULL, LOOKERS, FALSE, NULL);
     return machines;
 }
 
@@ -25,7 +70,6 @@ void lodge_machines_free(LodgeMachines *machines)
 {
     g_ptr_array_unref(machines->all);
     lodge_core_unref(machines->shared);
-    g_cond_clear(&machines->unwatched);
     g_mutex_clear(&machines->mutex);
     g_mutex_clear(&machines->changing);
     g_free(machines);
@@ -52,30 +96,6 @@ void lodge_machines_remove(LodgeMachines *machines, LodgeMachine *machine)
     g_mutex_lock(&machines->mutex);
     g_ptr_array_remove(machines->all, machine);
     g_mutex_unlock(&machines->mutex);
-}
-
-gboolean lodge_machines_load(LodgeMachines *machines, GError **error)
-{
-    g_autoptr(GPtrArray) domains = NULL;
-    g_autoptr(GPtrArray) problems = NULL;
-
-    if (!lodge_domain_store_load(machines->store, &domains, &problems, error)) {
-        return FALSE;
-    }
-    for (guint i = 0; i < problems->len; i++) {
-        const LodgeStoreProblem *problem = problems->pdata[i];
-
-        g_warning("%s", problem->error->message);
-    }
-    for (guint i = 0; i < domains->len; i++) {
-        LodgeStoredDomain *stored = domains->pdata[i];
-        g_autoptr(LodgeMachine) machine =
-            lodge_machine_new(machines, g_steal_pointer(&stored->config), TRUE);
-
-        machine->autostart = stored->autostart;
-        lodge_machines_add(machines, machine);
-    }
-    return TRUE;
 }
 
 typedef gboolean Matches(const LodgeMachine *machine, gconstpointer key);
@@ -199,13 +219,25 @@ guint lodge_machines_count_active(LodgeMachines *machines)
     return active;
 }
 
-/* With `changing` held: making one takes a while, and nobody who looks shall wait for that. */
+/* With `changing` held: starting one takes a while, and nobody who looks shall wait for that. */
 static LodgeCore *get_shared(LodgeMachines *machines, GError **error)
 {
+    if (machines->shared && lodge_core_is_lost(machines->shared)) {
+        g_clear_pointer(&machines->shared, lodge_core_unref);
+    }
     if (!machines->shared) {
-        machines->shared = lodge_core_new(machines->memory_bytes, error);
+        machines->shared = lodge_core_open(SHARED_POOL, 0, SHARED_LINGER_S, error);
     }
     return machines->shared ? lodge_core_ref(machines->shared) : NULL;
+}
+
+/* A core of its own is called by the machine's UUID. */
+static char *pool_of(const LodgeDomainConfig *config)
+{
+    g_autofree char *uuid = lodge_uuid_format(config->uuid);
+    g_auto(GStrv) parts = g_strsplit(uuid, "-", -1);
+
+    return g_strjoinv("", parts);
 }
 
 LodgeCore *lodge_machines_get_core(LodgeMachines *machines, const LodgeDomainConfig *config,
@@ -223,7 +255,12 @@ LodgeCore *lodge_machines_get_core(LodgeMachines *machines, const LodgeDomainCon
         core = get_shared(machines, error);
     }
     g_mutex_unlock(&machines->changing);
-    return own ? lodge_core_new(config->memory_bytes, error) : core;
+    if (own) {
+        g_autofree char *pool = pool_of(config);
+
+        core = lodge_core_open(pool, config->memory_bytes, OWN_LINGER_S, error);
+    }
+    return core;
 }
 
 int lodge_machines_next_id(LodgeMachines *machines)
@@ -231,23 +268,98 @@ int lodge_machines_next_id(LodgeMachines *machines)
     return g_atomic_int_add(&machines->last_id, 1) + 1;
 }
 
-void lodge_machines_begin_watch(LodgeMachines *machines)
+gboolean lodge_machines_remember(LodgeMachines *machines, int id, const LodgeDomainConfig *live,
+                                 GError **error)
 {
-    g_mutex_lock(&machines->mutex);
-    machines->watchers++;
-    g_mutex_unlock(&machines->mutex);
+    return lodge_live_store_save(machines->live, id, live, error);
 }
 
-void lodge_machines_end_watch(LodgeMachines *machines)
+void lodge_machines_forget(LodgeMachines *machines, int id)
 {
-    g_mutex_lock(&machines->mutex);
-    if (--machines->watchers == 0) {
-        g_cond_broadcast(&machines->unwatched);
+    lodge_live_store_remove(machines->live, id);
+}
+
+static gboolean load_stored(LodgeMachines *machines, GError **error)
+{
+    g_autoptr(GPtrArray) domains = NULL;
+    g_autoptr(GPtrArray) problems = NULL;
+
+    if (!lodge_domain_store_load(machines->store, &domains, &problems, error)) {
+        return FALSE;
     }
-    g_mutex_unlock(&machines->mutex);
+    for (guint i = 0; i < problems->len; i++) {
+        const LodgeStoreProblem *problem = problems->pdata[i];
+
+        g_warning("%s", problem->error->message);
+    }
+    for (guint i = 0; i < domains->len; i++) {
+        LodgeStoredDomain *stored = domains->pdata[i];
+        g_autoptr(LodgeMachine) machine =
+            lodge_machine_new(machines, g_steal_pointer(&stored->config), TRUE);
+
+        machine->autostart = stored->autostart;
+        lodge_machines_add(machines, machine);
+    }
+    return TRUE;
 }
 
-void lodge_machines_stop(LodgeMachines *machines)
+/* The core that it runs on, if that is still there. */
+static LodgeCore *join_core(LodgeMachines *machines, const LodgeDomainConfig *config,
+                            GError **error)
+{
+    g_autofree char *pool = pool_of(config);
+
+    if (config->pool == LODGE_POOL_OWN) {
+        return lodge_core_join(pool, error);
+    }
+    if (!machines->shared) {
+        machines->shared = lodge_core_join(SHARED_POOL, error);
+    }
+    return machines->shared ? lodge_core_ref(machines->shared) : NULL;
+}
+
+static gboolean adopt(LodgeMachines *machines, LodgeLiveRecord *record, GError **error)
+{
+    g_autoptr(LodgeCore) core = join_core(machines, record->config, error);
+    LodgeInstance *instance = core ? lodge_instance_adopt(core, record->config->name, error) : NULL;
+    g_autoptr(LodgeMachine) machine = NULL;
+
+    if (!instance) {
+        return FALSE;
+    }
+    machine = lodge_machines_find_uuid(machines, (const char *)record->config->uuid, NULL);
+    if (!machine) {
+        machine = lodge_machine_new(machines, lodge_domain_config_copy(record->config), FALSE);
+        lodge_machines_add(machines, machine);
+    }
+    lodge_machine_adopt(machine, instance, g_steal_pointer(&record->config), record->id);
+    /* What it did before it was watched. */
+    on_news(machine);
+    return TRUE;
+}
+
+gboolean lodge_machines_load(LodgeMachines *machines, GError **error)
+{
+    g_autoptr(GPtrArray) records = NULL;
+
+    if (!load_stored(machines, error)) {
+        return FALSE;
+    }
+    records = lodge_live_store_load(machines->live);
+    for (guint i = 0; i < records->len; i++) {
+        LodgeLiveRecord *record = records->pdata[i];
+        g_autoptr(GError) cause = NULL;
+
+        machines->last_id = MAX(machines->last_id, record->id);
+        if (!adopt(machines, record, &cause)) {
+            g_message(_("“%s” does not run any more: %s"), record->config->name, cause->message);
+            lodge_machines_forget(machines, record->id);
+        }
+    }
+    return TRUE;
+}
+
+void lodge_machines_leave(LodgeMachines *machines)
 {
     g_autoptr(GPtrArray) list = NULL;
 
@@ -255,25 +367,17 @@ void lodge_machines_stop(LodgeMachines *machines)
     machines->stopping = TRUE;
     g_mutex_unlock(&machines->changing);
     list = lodge_machines_list(machines);
-    /* All at once: one does not wait for another's memory. */
     for (guint i = 0; i < list->len; i++) {
-        g_autoptr(LodgeInstance) instance = lodge_machine_get_instance(list->pdata[i]);
+        g_autoptr(LodgeInstance) instance = NULL;
 
-        if (instance) {
-            lodge_instance_kill(instance);
-        }
-    }
-    for (guint i = 0; i < list->len; i++) {
         /* A start that was under way is over then. */
         if (lodge_machine_begin(list->pdata[i], NULL)) {
             lodge_machine_end(list->pdata[i]);
         }
-        /* Not there, or ended meanwhile, is as good. */
-        lodge_machine_destroy(list->pdata[i], NULL);
+        instance = lodge_machine_get_instance(list->pdata[i]);
+        if (instance) {
+            lodge_instance_unwatch(instance);
+        }
     }
-    g_mutex_lock(&machines->mutex);
-    while (machines->watchers > 0) {
-        g_cond_wait(&machines->unwatched, &machines->mutex);
-    }
-    g_mutex_unlock(&machines->mutex);
+    g_thread_pool_free(g_steal_pointer(&machines->lookers), FALSE, TRUE);
 }

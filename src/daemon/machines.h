@@ -9,24 +9,27 @@
 
 #include "config/domain-store.h"
 #include "daemon/event-hub.h"
+#include "daemon/live-store.h"
 #include "daemon/machine.h"
 
 typedef struct _LodgeMachines LodgeMachines;
 
 /**
- * @store         borrowed.
- * @hub           borrowed.
- * @memory_bytes  that all machines of the shared core may have together.
+ * @store  borrowed.
+ * @live   borrowed.
+ * @hub    borrowed.
  */
-LodgeMachines *lodge_machines_new(LodgeDomainStore *store, LodgeEventHub *hub,
-                                  guint64 memory_bytes);
-/** When nothing runs any more. */
+LodgeMachines *lodge_machines_new(LodgeDomainStore *store, LodgeLiveStore *live,
+                                  LodgeEventHub *hub);
+/** When it has been left. */
 void lodge_machines_free(LodgeMachines *machines);
 
-/** Read what is stored. What is no machine is told on the log, with the file. */
+/**
+ * Read what is stored, and take over what runs. What is no machine is told on the log, with the file.
+ */
 gboolean lodge_machines_load(LodgeMachines *machines, GError **error);
-/** Kill all that runs, and wait until nothing does; from now on nothing starts. */
-void lodge_machines_stop(LodgeMachines *machines);
+/** From now on nothing starts, and no end is seen: what runs goes on, for the next daemon. */
+void lodge_machines_leave(LodgeMachines *machines);
 
 /** Each returns a reference, or NULL with VIR_ERR_NO_DOMAIN. */
 LodgeMachine *lodge_machines_find(LodgeMachines *machines, const lv_domain *dom, GError **error);
@@ -70,9 +73,12 @@ LodgeCore *lodge_machines_get_core(LodgeMachines *machines, const LodgeDomainCon
                                    GError **error);
 /** A number for an instance: each is new. */
 int lodge_machines_next_id(LodgeMachines *machines);
-/** A watcher of an instance begins, and has ended: lodge_machines_stop() waits for it. */
-void lodge_machines_begin_watch(LodgeMachines *machines);
-void lodge_machines_end_watch(LodgeMachines *machines);
+/** In a job: its end, whenever that is, will be seen. */
+void lodge_machines_watch(LodgeMachines *machines, LodgeMachine *machine, LodgeInstance *instance);
+/** What an instance runs by is known to the daemon after this one, until it is forgotten. */
+gboolean lodge_machines_remember(LodgeMachines *machines, int id, const LodgeDomainConfig *live,
+                                 GError **error);
+void lodge_machines_forget(LodgeMachines *machines, int id);
 /** In a job: a transient machine has ended. */
 void lodge_machines_remove(LodgeMachines *machines, LodgeMachine *machine);
 LodgeEventHub *lodge_machines_get_hub(LodgeMachines *machines);

@@ -3,7 +3,7 @@
  * The control daemon, from top to bottom:
  *
  *     options -> folder and lock -> definitions -> sockets -> machines that start by themselves -> loop
- *     -> sockets closed -> machines ended -> calls answered -> clients cut off
+ *     -> sockets closed -> machines left to the next daemon -> calls answered -> clients cut off
  */
 #include "common/i18n.h"
 #include "common/lodge-error.h"
@@ -128,8 +128,12 @@ static gboolean load(Program *program, GError **error)
     if (!daemon->store) {
         return FALSE;
     }
+    daemon->live = lodge_live_store_open(error);
+    if (!daemon->live) {
+        return FALSE;
+    }
     daemon->hub = lodge_event_hub_new();
-    daemon->machines = lodge_machines_new(daemon->store, daemon->hub, daemon->host->memory_bytes);
+    daemon->machines = lodge_machines_new(daemon->store, daemon->live, daemon->hub);
     daemon->workers = g_thread_pool_new(lodge_dispatch_run, NULL, WORKERS, FALSE, error);
     return daemon->workers && lodge_machines_load(daemon->machines, error);
 }
@@ -213,7 +217,7 @@ static void clean_up(Program *program)
 
     g_ptr_array_unref(program->listeners);
     if (daemon->machines) {
-        lodge_machines_stop(daemon->machines);
+        lodge_machines_leave(daemon->machines);
     }
     g_clear_pointer(&program->starter, g_thread_join);
     if (daemon->workers) {
@@ -225,6 +229,7 @@ static void clean_up(Program *program)
     g_clear_handle_id(&daemon->idle_source, g_source_remove);
     g_clear_pointer(&daemon->machines, lodge_machines_free);
     g_clear_pointer(&daemon->hub, lodge_event_hub_free);
+    g_clear_pointer(&daemon->live, lodge_live_store_close);
     g_clear_pointer(&daemon->store, lodge_domain_store_close);
     g_clear_pointer(&daemon->host, lodge_host_info_free);
     g_free(daemon->emulator);

@@ -6,6 +6,8 @@ import pty
 import select
 import shutil
 import signal
+import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -112,6 +114,8 @@ class Daemon:
             'XDG_RUNTIME_DIR': str(self.folder / 'run'),
             'XDG_CONFIG_HOME': str(self.folder / 'config'),
             'XDG_CACHE_HOME': str(self.folder / 'cache'), 'LIBVIRT_AUTOSTART': '0',
+            'LODGE_CORE': str(pathlib.Path(program).parent.parent.parent /
+                              'hv-core/main/lodge-core'),
             **{name: value for name, value in os.environ.items() if name.endswith('SAN_OPTIONS')}}
         self.uri = f'lodge:///session?socket={self.socket}'
         self.log = self.folder / 'log'
@@ -138,10 +142,26 @@ class Daemon:
     def said(self):
         return self.log.read_text(errors='replace') if self.log.exists() else ''
 
+    def cores(self):
+        """Process ids of the cores that serve in this folder."""
+        found = []
+        for path in (self.folder / 'run/lodge').glob('core-*.sock'):
+            with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as peer:
+                try:
+                    peer.connect(str(path))
+                except ConnectionRefusedError:
+                    continue
+                found.append(struct.unpack('3i', peer.getsockopt(
+                    socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0])
+        return found
+
     def remove(self):
         if self.process and self.process.poll() is None:
             self.process.kill()
             self.process.wait()
+        # Machines, and cores with them, outlive the daemon.
+        for core in self.cores():
+            os.kill(core, signal.SIGKILL)
         shutil.rmtree(self.folder)
 
     def __enter__(self):

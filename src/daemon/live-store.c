@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Files of machines that run. */
+#include "daemon/live-store.h"
+
+#include "common/i18n.h"
+#include "common/lodge-error.h"
+#include "config/disk.h"
+#include "daemon/core.h"
+
+#include <errno.h>
+#include <string.h>
+
+struct _LodgeLiveStore {
+    LodgeDisk disk;
+};
+
+LodgeLiveStore *lodge_live_store_open(GError **error)
+{
+    LodgeLiveStore *store = g_new0(LodgeLiveStore, 1);
+    g_autofree char *folder = lodge_core_folder();
+    g_autofree char *path = g_build_filename(folder, "live", NULL);
+    int rc;
+
+    store->disk.folder = -1;
+    /* Nobody else's: the core insists on that. */
+    if (g_mkdir_with_parents(folder, 0700) < 0) {
+        rc = -errno;
+    } else {
+        rc = lodge_disk_open(&store->disk, path, NULL);
+    }
+    if (rc < 0) {
+        g_set_error(error, LODGE_ERROR, LODGE_ERROR_FAILED, _("Cannot open the folder “%s”: %s"),
+                    path, g_strerror(-rc));
+        g_clear_pointer(&store, lodge_live_store_close);
+    }
+    return store;
+}
+
+void lodge_live_store_close(LodgeLiveStore *store)
+{
+    lodge_disk_close(&store->disk);
+    g_free(store);
+}
+
+gboolean lodge_live_store_save(LodgeLiveStore *store, int id, const LodgeDomainConfig *config,
+                               GError **error)
+{
+    g_autofree char *text = lodge_domain_config_format(config, NULL, LODGE_FORMAT_SECURE);
+    g_autofree char *name = g_strdup_printf("%d.xml", id);
+    g_autofree char *new = g_strdup_printf("%d.new", id);
+    int rc = lodge_disk_write(&store->disk, new, text, strlen(text));
+
+    if (rc == 0) {
+        rc = lodge_disk_rename(&store->disk, new, name);
+    }
+    if (rc < 0) {
+        g_autofree char *path = lodge_disk_path(&store->disk, name);
+
+        g_set_error(error, LODGE_ERROR, LODGE_ERROR_FAILED, _("Cannot write “%s”: %s"), path,
+                    g_strerror(-rc));
+    }
+    return rc == 0;
+}
+
+void lodge_live_store_remove(LodgeLiveStore *store, int id)
+{
+    g_autofree char *name = g_strdup_printf("%d.xml", id);
+
+    lodge_disk_remove(&store->disk, name);
+}
+
+void lodge_live_record_free(LodgeLiveRecord *record)
+{
+    lodge_domain_config_free(record->config);
+    g_free(record);
+}
+
+/* NULL: it is none of ours, or damaged. */
+static LodgeLiveRecord *read_record(LodgeLiveStore *store, const char *name)
+{
+    g_autofree char *stem = g_strndup(name, strlen(name) - MIN(strlen(name), strlen(".xml")));
+    g_autofree char *path = lodge_disk_path(&store->disk, name);
+    g_autoptr(GBytes) data = NULL;
+    g_autoptr(GError) error = NULL;
+    LodgeDomainConfig *config = NULL;
+    LodgeLiveRecord *record;
+    guint64 id;
+
+    if (!g_str_has_suffix(name, ".xml") ||
+        !g_ascii_string_to_unsigned(stem, 10, 1, G_MAXINT, &id, NULL) ||
+        lodge_disk_read(&store->disk, name, LODGE_XML_BYTES_MAX, &data) < 0) {
+        return NULL;
+    }
+    config = lodge_domain_config_parse(g_bytes_get_data(data, NULL), (gssize)g_bytes_get_size(data),
+                                       path, &error);
+    if (!config) {
+        g_warning("%s", error->message);
+        return NULL;
+    }
+    record = g_new(LodgeLiveRecord, 1);
+    *record = (LodgeLiveRecord){(int)id, config};
+    return record;
+}
+
+GPtrArray *lodge_live_store_load(LodgeLiveStore *store)
+{
+    GPtrArray *records = g_ptr_array_new_with_free_func((GDestroyNotify)lodge_live_record_free);
+    g_auto(GStrv) names = NULL;
+
+    if (lodge_disk_list(&store->disk, &names) == 0) {
+        for (guint i = 0; names[i]; i++) {
+            LodgeLiveRecord *record = read_record(store, names[i]);
+
+            if (record) {
+                g_ptr_array_add(records, record);
+            }
+        }
+    }
+    return records;
+}
