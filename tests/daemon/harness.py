@@ -126,9 +126,14 @@ class Daemon:
             self.process = subprocess.Popen(
                 [self.program, '--runtime-dir', str(self.sockets), *self.options],
                 env=self.environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        wait_for(lambda: self.socket.exists() or self.process.poll() is not None, 'its socket')
+        wait_for(lambda: self.serves() or self.process.poll() is not None, 'its socket')
         check(self.process.poll() is None, f'virtlodged ended: {self.said()}')
         return self
+
+    def serves(self):
+        """Whether somebody listens: a killed daemon's socket is still there."""
+        with socket.socket(socket.AF_UNIX) as peer:
+            return peer.connect_ex(str(self.socket)) == 0
 
     def stop(self, number=signal.SIGTERM, status=0):
         self.process.send_signal(number)
@@ -209,17 +214,17 @@ def have(program):
 
 
 def run(cases, make, only=None):
-    """Run functions, each with what `make` gives; print TAP."""
+    """Run functions, each with what `make` gives; print TAP. One that returns a text is skipped."""
     chosen = [case for case in cases if not only or case.__name__.replace('_', '-') == only]
     prefix = pathlib.Path(sys.argv[0]).name
     print(f'1..{len(chosen)}', flush=True)
     failed = 0
     for number, case in enumerate(chosen, 1):
-        problem = None
+        problem, skipped = None, None
         try:
             with make() as daemon:
                 try:
-                    case(daemon)
+                    skipped = case(daemon)
                 except Exception:
                     print(daemon.said(), file=sys.stderr)
                     raise
@@ -229,7 +234,8 @@ def run(cases, make, only=None):
             problem = traceback.format_exc()
         failed += problem is not None
         name = f'daemon.{prefix}.{case.__name__.replace("_", "-")}'
-        print(f'{"not ok" if problem else "ok"} {number} - {name}', flush=True)
+        note = f' # SKIP {skipped}' if skipped else ''
+        print(f'{"not ok" if problem else "ok"} {number} - {name}{note}', flush=True)
         for line in (problem or '').splitlines():
             print(f'# {line}', flush=True)
     return 1 if failed else 0
