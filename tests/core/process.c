@@ -19,6 +19,28 @@
 #define READY_FD    10
 #define OPTIONS_MAX 16
 
+/* Those that run: what a failed case leaves behind ends with the test. */
+static pid_t running[8];
+
+static void end_running(void)
+{
+    for (unsigned i = 0; i < HV_ARRAY_LEN(running); i++) {
+        if (running[i] > 0) {
+            kill(running[i], SIGKILL);
+        }
+    }
+}
+
+static void replace_running(pid_t from, pid_t to)
+{
+    for (unsigned i = 0; i < HV_ARRAY_LEN(running); i++) {
+        if (running[i] == from) {
+            running[i] = to;
+            break;
+        }
+    }
+}
+
 bool process_prepare(struct process *process)
 {
     *process = (struct process){.pid = -1, .messages = -1};
@@ -46,6 +68,7 @@ static pid_t spawn(const struct process *process, const char *const *options, in
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, ready, READY_FD);
     posix_spawn_file_actions_adddup2(&actions, messages, STDERR_FILENO);
+    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
     if (posix_spawn(&pid, LODGE_CORE, &actions, NULL, (char *const *)(uintptr_t)arguments,
                     environ) != 0) {
         pid = -1;
@@ -68,6 +91,10 @@ bool process_start(struct process *process, const char *const *options)
     }
     process->pid = spawn(process, options, ready[1], messages[1]);
     process->messages = messages[0];
+    if (running[0] == 0) {
+        atexit(end_running);
+    }
+    replace_running(0, process->pid);
     close(ready[1]);
     close(messages[1]);
     good = process->pid > 0 && read(ready[0], line, sizeof(line)) == sizeof(line) &&
@@ -82,6 +109,7 @@ int process_await(struct process *process)
 
     while (waitpid(process->pid, &status, 0) < 0 && errno == EINTR) {
     }
+    replace_running(process->pid, 0);
     process->pid = -1;
     return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
 }
