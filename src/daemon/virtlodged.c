@@ -240,7 +240,6 @@ static void clean_up(Program *program)
     }
     g_free(program->folder);
     g_free(program->folder_option);
-    xmlCleanupParser();
 }
 
 int main(int argc, char **argv)

@@ -138,7 +138,9 @@ class Daemon:
     def stop(self, number=signal.SIGTERM, status=0):
         self.process.send_signal(number)
         try:
-            equal(self.process.wait(LIMIT_S), status, 'exit status of virtlodged')
+            ended = self.process.wait(LIMIT_S)
+            check(ended == status,
+                  f'exit status {ended}, expected {status}; it said: {self.said()[-8000:]}')
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
