@@ -101,6 +101,13 @@ static gboolean check_boot(const LodgeDomainConfig *config, GError **error)
                                     "and none was given; name files in <kernel> and <initrd>"),
                                   config->name);
     }
+    if (config->serial.type == LODGE_PORT_FILE) {
+        return lodge_error_refuse(
+            error,
+            _("The machine “%s” writes its serial port to the file “%s”, which the daemon cannot "
+              "do; use <serial type='pty'>, and virsh console"),
+            config->name, config->serial.path);
+    }
     if (!config->kernel) {
         return lodge_error_refuse(
             error, _("The machine “%s” has no kernel to start: give it <os><kernel>PATH</kernel>"),

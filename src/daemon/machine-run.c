@@ -278,8 +278,11 @@ static gboolean press_power(LodgeMachine *machine, gboolean again, GError **erro
     if (!machine->instance) {
         return refuse_idle(machine, error);
     }
+    if (!lodge_instance_press_power(machine->instance, error)) {
+        return FALSE;
+    }
     machine->again = again;
-    return lodge_instance_press_power(machine->instance, error);
+    return TRUE;
 }
 
 static gboolean in_job(LodgeMachine *machine,
