@@ -2,6 +2,7 @@
 /* Zeroed blocks from the C library, with a failure on demand and a count of what lives. */
 #include "base/alloc.h"
 
+#include <malloc.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,6 +59,11 @@ void hv_free(void *memory)
         atomic_fetch_sub_explicit(&alloc_totals.live, 1, memory_order_relaxed);
         free(memory);
     }
+}
+
+void hv_alloc_trim(void)
+{
+    malloc_trim(0);
 }
 
 void hv_alloc_fail_at(uint64_t nth)

@@ -28,6 +28,9 @@ HV_MUST_CHECK void *hv_alloc_aligned(size_t alignment, size_t size);
 /** Release what the two above gave. NULL is accepted. */
 void hv_free(void *memory);
 
+/** Give the host what is free in between. Takes as long as there are pieces; others wait meanwhile. */
+void hv_alloc_trim(void);
+
 /**
  * Let the @nth allocation of this thread from now on fail, once; 0 turns it off. Tests only.
  */

@@ -132,8 +132,10 @@ static bool send_event(struct hv_control *control)
         (void)rc; /* as above */
     }
     hv_link_put(link);
-    if (bytes > 0 && hv_roster_is_last(&event)) {
-        wake(control); /* it may have been the last machine */
+    if (bytes > 0 && hv_roster_is_last(&event) && hv_roster_count(&control->roster) == 0) {
+        /* It was the last machine: its host has all that machines needed, back. */
+        hv_alloc_trim();
+        wake(control);
     }
     return bytes > 0;
 }

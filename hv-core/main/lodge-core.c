@@ -116,6 +116,9 @@ int main(int argc, char **argv)
     }
     /* One heap for all threads: to find out how many it may have, the C library would open a file. */
     mallopt(M_ARENA_MAX, 1);
+    /* What a machine needs in large pieces goes back when it goes; left to itself, the library keeps
+     * pieces of the size that was freed last. Measured with 200 machines: 380 KiB each instead of 500. */
+    mallopt(M_MMAP_THRESHOLD, 64 * 1024);
     if (open_listener(&options, &listener) < 0) {
         return EXIT_FAILED;
     }
