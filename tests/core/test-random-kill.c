@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /*
  * A controller killed at any moment: nothing half made is left, all that is left can be deleted, and
- * afterwards the core has its memory and its descriptors back. LODGE_TEST_SCALE makes it longer.
+ * afterwards the core has its memory and its descriptors back. And the core killed at any moment: its
+ * controller is told, and the next core is not held up by what is left of it. LODGE_TEST_SCALE makes it
+ * longer.
  */
 #include "lib/tap.h"
 #include "lib/threads.h"
@@ -81,6 +83,8 @@ static pid_t start_victim(unsigned round, int *told)
     }
     child = fork();
     if (child == 0) {
+        /* What fails, when the core is killed, is no complaint. */
+        dup2(open("/dev/null", O_WRONLY | O_CLOEXEC), STDOUT_FILENO);
         if (process_join(&process, &peer)) {
             work(pipes[1], round);
         }
@@ -197,9 +201,10 @@ static void kill_one(unsigned round)
     delete_all();
 }
 
+static const char *const options[] = {"--debuggable", "--linger", "forever", NULL};
+
 static void test_client(void)
 {
-    static const char *const options[] = {"--debuggable", "--linger", "forever", NULL};
     uint64_t before;
     unsigned fds;
 
@@ -224,10 +229,48 @@ static void test_client(void)
     process_clean(&process);
 }
 
+static void kill_core(unsigned round)
+{
+    unsigned steps = (unsigned)(tap_rng() % STEPS_MAX);
+    int status, told = -1;
+    pid_t worker = start_victim(round, &told);
+    char byte;
+
+    TAP_OK(worker > 0);
+    for (unsigned i = 0; i < steps && read(told, &byte, 1) == 1; i++) {
+    }
+    TAP_EQ(process_kill(&process, SIGKILL), -SIGKILL);
+    /* Told that the core has gone, it can do nothing more, and ends. */
+    while (read(told, &byte, 1) == 1) {
+    }
+    close(told);
+    TAP_OK(waitpid(worker, &status, 0) == worker);
+    TAP_OK(WIFEXITED(status) && WEXITSTATUS(status) == 1);
+    TAP_OK(process_start(&process, options));
+    TAP_OK(join());
+    TAP_EQ(peer.answer.header.op, HV_OP_HELLO);
+    TAP_EQ(peer.answer.body.welcome.epoch, 1u);
+    TAP_EQ(peer.answer.body.welcome.domains, 0u);
+    peer_finish(&peer);
+}
+
+static void test_core(void)
+{
+    if (!process_prepare(&process)) {
+        return;
+    }
+    TAP_OK(process_start(&process, options));
+    for (unsigned round = 0; round < threads_rounds(ROUNDS) && !tap_failed(); round++) {
+        kill_core(round);
+    }
+    process_clean(&process);
+}
+
 int main(int argc, char **argv)
 {
     static const struct tap_case cases[] = {
         {"core.random-kill.client", test_client},
+        {"core.random-kill.core", test_core},
     };
     return tap_run(argc, argv, cases, HV_ARRAY_LEN(cases));
 }
