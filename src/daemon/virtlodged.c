@@ -197,11 +197,15 @@ static gboolean serve(Program *program, GError **error)
     LodgeDaemon *daemon = &program->daemon;
 
     if (!make_folder(program, error) || !take_lock(program, error) || !load(program, error) ||
-        !lodge_thread_reserve(error) || !open_sockets(program, error)) {
+        !lodge_thread_reserve(error)) {
         return FALSE;
     }
+    /* Before anybody can see that we are there. */
     g_unix_signal_add(SIGTERM, on_signal, daemon);
     g_unix_signal_add(SIGINT, on_signal, daemon);
+    if (!open_sockets(program, error)) {
+        return FALSE;
+    }
     program->starter = lodge_thread_new("autostart", start_machines, daemon, error);
     if (!program->starter) {
         return FALSE;
