@@ -71,6 +71,18 @@ void hpet_timer_drive_locked(struct hv_hpet_timer *timer)
     }
 }
 
+/*
+ * A narrow comparator's match is within 2^32 ticks of the counter, on either side of that one's end: it is
+ * ahead as a ring has it. A wide one's may be anywhere ahead.
+ */
+static bool hpet_timer_passed(const struct hv_hpet_timer *timer, uint64_t counter)
+{
+    if (timer->config & HPET_TIMER_32BIT) {
+        return (int64_t)(counter - timer->match) >= 0;
+    }
+    return counter >= timer->match;
+}
+
 /* The interrupt itself; without its enable bit, only the status of a level-triggered one. */
 static void hpet_timer_fire_locked(struct hv_hpet_timer *timer)
 {
@@ -123,7 +135,8 @@ void hpet_timer_settle_locked(struct hv_hpet_timer *timer)
     hv_lock_assert_held(&hpet->lock);
     HV_RACE("hpet.expired");
     counter = hpet_counter(hpet);
-    passed = timer->armed && (hpet->config & HPET_CONFIG_ENABLE) && counter >= timer->match;
+    passed =
+        timer->armed && (hpet->config & HPET_CONFIG_ENABLE) && hpet_timer_passed(timer, counter);
     if (passed) {
         hpet_timer_advance(timer, counter);
     }
@@ -184,7 +197,7 @@ void hpet_timer_arm_locked(struct hv_hpet_timer *timer)
         hv_vpt_stop(&timer->vpt);
         return;
     }
-    if (timer->match > hpet_counter(hpet)) {
+    if (!hpet_timer_passed(timer, hpet_counter(hpet))) {
         if (distance > HPET_FAR_TICKS) {
             hv_vpt_stop(&timer->vpt);
             return;

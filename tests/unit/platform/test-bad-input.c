@@ -11,6 +11,7 @@
 #include <errno.h>
 
 #define HPET_CONFIG     (HV_HPET_BASE + 0x10)
+#define HPET_COUNTER    (HV_HPET_BASE + 0xf0)
 #define HPET_TIMER      (HV_HPET_BASE + 0x100)
 #define HPET_COMPARATOR (HV_HPET_BASE + 0x108)
 #define HPET_PERIODIC   (20u << 9 | 0x4cu) /* and its value is set, its interrupt enabled */
@@ -89,6 +90,43 @@ static void test_hpet_past(void)
     TAP_EQ(take_all(rig), 1);
     rig_advance(rig, 100 * HV_NS_PER_S);
     TAP_EQ(take_all(rig), 0);
+}
+
+/* How often the worker looks for timers in @span_ns, @most times at most: a storm would not end. */
+static unsigned looks_in(struct rig *rig, uint64_t span_ns, unsigned most)
+{
+    hv_ns end = hv_ns_add(hv_clock_now(&rig->clock), span_ns);
+    unsigned looks = 0;
+
+    while (!hv_ns_before(end, hv_timer_queue_next(&rig->queue)) && looks < most) {
+        hv_ns now = hv_clock_now(&rig->clock);
+        hv_ns next = hv_timer_queue_next(&rig->queue);
+
+        hv_clock_advance(&rig->clock, hv_ns_before(now, next) ? next.v - now.v : 0);
+        rig_run_timers(rig);
+        looks++;
+    }
+    if (looks < most) {
+        rig_advance(rig, end.v - hv_clock_now(&rig->clock).v);
+    }
+    return looks;
+}
+
+/* 2^31 ticks before the counter's end: a narrow comparator sees 32 bits of it, whatever the others do. */
+static void test_hpet_wrap(void)
+{
+    struct rig *rig = start();
+
+    rig_mmio_write(rig, HPET_COUNTER, 8, UINT64_MAX - 0x7fffffff);
+    rig_mmio_write(rig, HPET_CONFIG, 4, 1);
+    rig_mmio_write(rig, HPET_TIMER, 4, HPET_ONE_SHOT | HPET_NARROW);
+    rig_mmio_write(rig, HPET_COMPARATOR, 8, 5); /* 2^31 + 5 ticks ahead: 21 s */
+    TAP_EQ(looks_in(rig, 20 * HV_NS_PER_S, 100), 0);
+    TAP_EQ(take_all(rig), 0);
+    TAP_EQ(looks_in(rig, 2 * HV_NS_PER_S, 100), 1);
+    TAP_EQ(take_all(rig), 1);
+    TAP_EQ(looks_in(rig, 43 * HV_NS_PER_S, 100), 1); /* 2^32 ticks later */
+    TAP_EQ(take_all(rig), 1);
 }
 
 static _Atomic uint32_t refused;
@@ -392,6 +430,7 @@ int main(int argc, char **argv)
     static const struct tap_case cases[] = {
         {"bad-input.hpet-period-0", test_hpet_period_0},
         {"bad-input.hpet-comparator-in-the-past", test_hpet_past},
+        {"bad-input.hpet-wrap", test_hpet_wrap},
         {"bad-input.pit-reload-races", test_pit_reload},
         {"bad-input.rtc-rate-1", test_rtc_rate_1},
         {"bad-input.lapic-divide", test_lapic_divide},
