@@ -230,11 +230,12 @@ static hv_ns oldest_due(const struct hv_vpt *vpt)
 
 static bool expire_periodic(struct hv_vpt *vpt, hv_ns now)
 {
-    uint64_t passed = vpt_passed(vpt, now);
-    uint64_t fresh = passed - vpt->seen;
+    /* It may come before the grid's first point, which can be periods ahead, for a backlog. */
+    bool early = hv_ns_before(now, vpt_point(vpt, vpt->seen + 1));
+    uint64_t fresh = early ? 0 : vpt_passed(vpt, now) - vpt->seen;
     bool may, issues;
 
-    vpt->seen = passed;
+    vpt->seen += fresh;
     if (fresh > 0) {
         account(vpt, fresh);
     }

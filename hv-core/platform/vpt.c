@@ -308,6 +308,18 @@ static void vpt_set_period(struct hv_vpt *vpt, uint64_t ticks, uint32_t hz)
     hv_store_relaxed(&vpt->period_ns, hv_ticks_to_ns(ticks, hz));
 }
 
+/*
+ * From when on the floor lets it tick: to be started again and again is no way round it. A tick that is
+ * ahead of @now came before a record was loaded, with the clock of that.
+ */
+static hv_ns vpt_floor(const struct hv_vpt *vpt, hv_ns now)
+{
+    if (vpt->last_tick_ns == 0 || vpt->last_tick_ns > now.v) {
+        return (hv_ns){0};
+    }
+    return (hv_ns){vpt->last_tick_ns + HV_VPT_PERIOD_FLOOR_NS};
+}
+
 /* A life of ticks begins, on a grid that is set. */
 static void vpt_begin_ticks(struct hv_vpt *vpt, hv_ns first)
 {
@@ -319,13 +331,20 @@ static void vpt_begin_ticks(struct hv_vpt *vpt, hv_ns first)
 
 void hv_vpt_start_grid(struct hv_vpt *vpt, uint64_t origin_ns, uint64_t ticks, uint32_t hz)
 {
+    hv_ns now = hv_clock_now(vpt->clock);
+    hv_ns floor = vpt_floor(vpt, now);
+
     vpt_set_period(vpt, ticks, hz);
     vpt->origin_ns = origin_ns;
-    vpt_begin_ticks(vpt, vpt_point(vpt, vpt_passed(vpt, hv_clock_now(vpt->clock)) + 1));
+    /* A point after now, and not before the floor. */
+    now.v = floor.v > now.v ? floor.v - 1 : now.v;
+    vpt_begin_ticks(vpt, vpt_point(vpt, vpt_passed(vpt, now) + 1));
 }
 
 void hv_vpt_start(struct hv_vpt *vpt, hv_ns first, uint64_t period_ns)
 {
+    hv_ns floor;
+
     if (period_ns == 0) {
         hv_vpt_stop(vpt);
         hv_store_relaxed(&vpt->period_ns, 0);
@@ -333,9 +352,9 @@ void hv_vpt_start(struct hv_vpt *vpt, hv_ns first, uint64_t period_ns)
         return;
     }
     vpt_set_period(vpt, period_ns, (uint32_t)HV_NS_PER_S);
-    /* To be started again and again is no way round the floor. */
-    if (vpt->last_tick_ns != 0 && first.v < vpt->last_tick_ns + HV_VPT_PERIOD_FLOOR_NS) {
-        first.v = vpt->last_tick_ns + HV_VPT_PERIOD_FLOOR_NS;
+    floor = vpt_floor(vpt, hv_clock_now(vpt->clock));
+    if (hv_ns_before(first, floor)) {
+        first = floor;
     }
     vpt->origin_ns = first.v - vpt->period_ticks;
     vpt_begin_ticks(vpt, first);

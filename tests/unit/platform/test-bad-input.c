@@ -311,6 +311,133 @@ static void test_period_floor(void)
     }
 }
 
+/*
+ * A local APIC's count whose registers are written so that its next period seems to have begun before:
+ * with the rate that makes what has passed nearly all of a longer one, or, at each tick, by a change of
+ * mode and back. Each count is the shortest that does it.
+ */
+static void hurry_by_rate(struct rig *rig, unsigned step, uint64_t step_ns, bool ticked)
+{
+    (void)ticked;
+    rig_apic_write(rig, 0, 0x3e0, step % 2 ? 0xa : 0xb); /* by 128, by 1 */
+    if (step == 0) {
+        rig_apic_write(rig, 0, 0x320, LAPIC_PERIODIC);
+        rig_apic_write(rig, 0, 0x380, (uint32_t)((step_ns + step_ns / 200) / HV_LAPIC_TICK_NS));
+    }
+}
+
+static void hurry_by_mode(struct rig *rig, unsigned step, uint64_t step_ns, bool ticked)
+{
+    (void)step_ns;
+    if (step == 0) {
+        rig_apic_write(rig, 0, 0x3e0, 0xb);
+        rig_apic_write(rig, 0, 0x320, LAPIC_PERIODIC);
+        rig_apic_write(rig, 0, 0x380, 51000 / HV_LAPIC_TICK_NS);
+    } else if (ticked) {
+        rig_apic_write(rig, 0, 0x320, LAPIC_PERIODIC & 0xff);
+        rig_apic_write(rig, 0, 0x320, LAPIC_PERIODIC);
+    }
+}
+
+static void hurry_pit(struct rig *rig, unsigned step, uint64_t step_ns, bool ticked)
+{
+    (void)step_ns;
+    if (step % 7 == 0) {
+        shortest_pit(rig);
+    } else if (!ticked) {
+        rig_outb(rig, 0x40, (uint8_t)(step + 1));
+    }
+}
+
+static void hurry_hpet(struct rig *rig, unsigned step, uint64_t step_ns, bool ticked)
+{
+    (void)step_ns;
+    if (ticked || step % 3 == 0) {
+        shortest_hpet(rig);
+        rig_mmio_write(rig, HPET_CONFIG, 4, 0);
+        rig_mmio_write(rig, HPET_CONFIG, 4, 1);
+    }
+}
+
+static void hurry_rtc(struct rig *rig, unsigned step, uint64_t step_ns, bool ticked)
+{
+    (void)step_ns;
+    write_rtc(rig, RTC_A, ticked ? 0 : RTC_A_DIVIDER_32K | (uint8_t)(3 + step % 3));
+    write_rtc(rig, RTC_B, RTC_B_24H | RTC_B_PIE);
+}
+
+/* However a guest writes to a source, and whenever: it ticks no more often than the floor has it. */
+static void test_floor_hurried(void)
+{
+    static const struct {
+        unsigned timer;
+        void (*hurry)(struct rig *rig, unsigned step, uint64_t step_ns, bool ticked);
+    } rows[] = {
+        {6, hurry_by_rate}, {6, hurry_by_mode}, {0, hurry_pit}, {3, hurry_hpet}, {1, hurry_rtc}};
+
+    for (size_t i = 0; i < HV_ARRAY_LEN(rows); i++) {
+        for (uint64_t step_ns = 700; step_ns < 150000; step_ns = step_ns * 13 / 10) {
+            struct rig *rig = start();
+            struct hv_platform_timer timer;
+            bool ticked = false;
+
+            rig_pic_start(rig, 0, true);
+            for (unsigned step = 0; step < 1000; step++) {
+                rows[i].hurry(rig, step, step_ns, ticked);
+                rig_advance(rig, step_ns);
+                ticked = take_all(rig) > 0;
+            }
+            hv_platform_get_timer(&rig->platform, rows[i].timer, &timer);
+            if (timer.issued > step_ns * 1000 / HV_VPT_PERIOD_FLOOR_NS + 1) {
+                tap_fail(__FILE__, __LINE__, "row %zu, each %" PRIu64 " ns: %" PRIu64 " ticks", i,
+                         step_ns, timer.issued);
+            }
+        }
+    }
+}
+
+/* How many ticks HPET 0 gives a guest that takes all at once. */
+static uint64_t issued(struct rig *rig, unsigned span_ms)
+{
+    uint64_t before = hv_load_relaxed(&rig->platform.hpet.timer[0].vpt.counters.issued);
+
+    for (unsigned i = 0; i < span_ms * 10; i++) {
+        rig_advance(rig, 100 * HV_NS_PER_US);
+        (void)take_all(rig);
+    }
+    return hv_load_relaxed(&rig->platform.hpet.timer[0].vpt.counters.issued) - before;
+}
+
+#define HPET_MS (HV_NS_PER_MS / HV_HPET_TICK_NS)
+
+static void program_ms(struct rig *rig, uint32_t width, uint64_t comparator)
+{
+    rig_mmio_write(rig, HPET_TIMER, 4, HPET_PERIODIC | width);
+    rig_mmio_write(rig, HPET_COMPARATOR, 8, comparator);
+    rig_mmio_write(rig, HPET_COMPARATOR, 8, HPET_MS);
+}
+
+/* A narrow comparator that wraps before it matches, while ticks wait: those come, and no others. */
+static void test_hpet_far_first(void)
+{
+    const struct hv_vpt_policy policy = {.kind = HV_TICK_DELAY, .limit_ns = 10 * HV_NS_PER_S};
+    struct rig *rig = start();
+    const struct hv_vpt *timer = &rig->platform.hpet.timer[0].vpt;
+
+    hv_platform_set_tick_policy(&rig->platform, HV_VPT_HPET0, &policy);
+    rig_mmio_write(rig, HPET_CONFIG, 4, 1);
+    rig_advance(rig, 10 * HV_NS_PER_S);
+    program_ms(rig, HPET_NARROW, 10001 * HPET_MS);
+    rig_sleep(rig, 10 * HV_NS_PER_MS);
+    program_ms(rig, HPET_NARROW, HPET_MS);
+    TAP_EQ(hv_load_relaxed(&timer->counters.fired), 10);
+    TAP_EQ(issued(rig, 99), 9); /* one has been before */
+    TAP_EQ(hv_load_relaxed(&timer->counters.fired), 10);
+    hv_vpt_check(timer);
+    rig_advance(rig, 33 * HV_NS_PER_S - 160 * HV_NS_PER_MS); /* 2^32 ticks after the last, nearly */
+    TAP_EQ(hv_load_relaxed(&timer->counters.fired), 10);
+}
+
 /* One-shots have no floor: each costs the guest an exit, and the worker one look for all that is due. */
 static void test_one_shots(void)
 {
@@ -425,19 +552,41 @@ static void test_records(void)
     }
 }
 
+/* A record of a time when the machine was younger: what ticked since holds nothing up. */
+static void test_younger(void)
+{
+    struct rig *rig;
+    const char *field = "";
+
+    rig_clock_policy = HV_CLOCK_FREEZE;
+    rig = start();
+    rig_clock_policy = HV_CLOCK_ADVANCE;
+    rig_mmio_write(rig, HPET_CONFIG, 4, 1);
+    program_ms(rig, 0, 100);
+    hv_platform_save(&rig->platform, &record);
+    TAP_EQ(issued(rig, 1000), 1000);
+    hv_platform_pause(&rig->platform);
+    TAP_EQ(hv_platform_load(&rig->platform, &record, &field), 0);
+    hv_platform_resume(&rig->platform);
+    TAP_EQ(issued(rig, 10), 10);
+}
+
 int main(int argc, char **argv)
 {
     static const struct tap_case cases[] = {
         {"bad-input.hpet-period-0", test_hpet_period_0},
         {"bad-input.hpet-comparator-in-the-past", test_hpet_past},
+        {"bad-input.hpet-far-first", test_hpet_far_first},
         {"bad-input.hpet-wrap", test_hpet_wrap},
         {"bad-input.pit-reload-races", test_pit_reload},
         {"bad-input.rtc-rate-1", test_rtc_rate_1},
         {"bad-input.lapic-divide", test_lapic_divide},
         {"bad-input.x2apic-reserved-bits", test_x2apic_reserved_bits},
         {"bad-input.period-floor", test_period_floor},
+        {"bad-input.floor-hurried", test_floor_hurried},
         {"bad-input.one-shots", test_one_shots},
         {"bad-input.timer-records", test_records},
+        {"bad-input.younger-record", test_younger},
     };
 
     return tap_run(argc, argv, cases, HV_ARRAY_LEN(cases));
