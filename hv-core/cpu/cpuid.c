@@ -245,6 +245,9 @@ static struct hv_cpuid_leaf leaf_tsc(const struct hv_cpu_policy *policy)
     uint64_t numerator = 1, denominator = 0;
     uint64_t last_numerator = 0, last_denominator = 1;
 
+    if (policy->tsc_hidden) {
+        return (struct hv_cpuid_leaf){0};
+    }
     while (below != 0) {
         uint64_t quotient = above / below;
         uint64_t rest = above % below;
@@ -370,7 +373,7 @@ struct hv_cpuid_leaf hv_cpuid(const struct hv_cpu *cpu, uint32_t leaf, uint32_t 
     case 0xd:
         return leaf_xstate(cpu, subleaf);
     case 0x15:
-        return policy->tsc_hidden ? (struct hv_cpuid_leaf){0} : leaf_tsc(policy);
+        return leaf_tsc(policy);
     case 0x16:
         return leaf_frequency(policy);
     case 0x80000000:
