@@ -16,7 +16,7 @@ static gboolean get_node_info(LodgeCall *call, void *args, void *ret, GError **e
 
     (void)args, (void)error;
     for (gsize i = 0; model[i]; i++) {
-        answer->model[i] = model[i];
+        answer->model[i] = (unsigned char)model[i];
     }
     answer->memory = host->memory_bytes / HV_KIB;
     answer->cpus = (int)host->cpus->len;

@@ -77,35 +77,35 @@ static JsonNode *execute(LodgeInstance *instance, const char *name, JsonObject *
     return answer_error("CommandNotFound", text);
 }
 
-/* "NAME", or {"execute": "NAME", …}. FALSE: it is neither. */
-static gboolean parse(JsonParser *parser, const char *text, gboolean plain, const char **name_out,
-                      JsonObject **arguments_out, GError **error)
+/* Of "NAME", or {"execute": "NAME", …}. NULL: it is neither. */
+static const char *parse(JsonParser *parser, const char *text, gboolean plain,
+                         JsonObject **arguments_out, GError **error)
 {
-    JsonNode *root;
+    JsonNode *root, *arguments;
     JsonObject *object;
-    JsonNode *arguments;
+    const char *name;
 
     *arguments_out = NULL;
-    *name_out = text;
     if (plain) {
-        return TRUE;
+        return text;
     }
     if (!json_parser_load_from_data(parser, text, -1, error)) {
         g_prefix_error(error, "%s", _("The monitor command is not JSON: "));
-        return FALSE;
+        return NULL;
     }
     root = json_parser_get_root(parser);
     object = root && JSON_NODE_HOLDS_OBJECT(root) ? json_node_get_object(root) : NULL;
-    *name_out = object ? json_object_get_string_member_with_default(object, "execute", NULL) : NULL;
-    if (!*name_out) {
-        return lodge_refuse(error, VIR_ERR_INVALID_ARG,
-                            _("The monitor command has no name: {\"execute\": NAME}"));
+    name = object ? json_object_get_string_member_with_default(object, "execute", NULL) : NULL;
+    if (!name) {
+        lodge_refuse(error, VIR_ERR_INVALID_ARG,
+                     _("The monitor command has no name: {\"execute\": NAME}"));
+        return NULL;
     }
     arguments = json_object_get_member(object, "arguments");
     if (arguments && JSON_NODE_HOLDS_OBJECT(arguments)) {
         *arguments_out = json_node_get_object(arguments);
     }
-    return TRUE;
+    return name;
 }
 
 static gboolean command(LodgeCall *call, void *args, void *ret, GError **error)
@@ -119,12 +119,12 @@ static gboolean command(LodgeCall *call, void *args, void *ret, GError **error)
     const char *name;
 
     if (!lodge_call_check_flags(asked->flags, VIR_DOMAIN_QEMU_MONITOR_COMMAND_HMP, error) ||
-        !lodge_call_check_text(_("monitor command"), asked->command, error) ||
-        !parse(parser, asked->command, asked->flags & VIR_DOMAIN_QEMU_MONITOR_COMMAND_HMP, &name,
-               &arguments, error)) {
+        !lodge_call_check_text(_("monitor command"), asked->command, error)) {
         return FALSE;
     }
-    instance = lodge_machine_need_instance(call->machine, error);
+    name = parse(parser, asked->command, asked->flags & VIR_DOMAIN_QEMU_MONITOR_COMMAND_HMP,
+                 &arguments, error);
+    instance = name ? lodge_machine_need_instance(call->machine, error) : NULL;
     if (!instance) {
         return FALSE;
     }

@@ -150,7 +150,7 @@ static guint64 environment_number(const char *name)
 
 static gboolean take_inherited(LodgeDaemon *daemon, int fd, GPtrArray *listeners, GError **error)
 {
-    struct sockaddr_un address;
+    struct sockaddr_un address = {0};
     socklen_t length = sizeof(address);
     int listening = 0;
     socklen_t size = sizeof(listening);

@@ -55,20 +55,21 @@ static LodgeMachine *add_new(LodgeMachines *machines, LodgeDomainConfig *config,
 /* In a job: @config is the stored definition from now on. */
 static gboolean store(LodgeMachine *machine, LodgeDomainConfig *config, GError **error)
 {
-    g_autoptr(LodgeDomainConfig) mine = config;
     LodgeMachines *machines = machine->machines;
+    LodgeDomainConfig *unused = config;
     gboolean saved;
 
     g_mutex_lock(&machines->changing);
-    saved = lodge_domain_store_save(machines->store, mine, error);
+    saved = lodge_domain_store_save(machines->store, config, error);
     if (saved) {
         g_mutex_lock(&machine->mutex);
-        mine = machine->config;
+        unused = machine->config;
         machine->config = config;
         machine->persistent = TRUE;
         g_mutex_unlock(&machine->mutex);
     }
     g_mutex_unlock(&machines->changing);
+    lodge_domain_config_free(unused);
     return saved;
 }
 

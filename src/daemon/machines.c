@@ -318,14 +318,14 @@ static LodgeCore *join_core(LodgeMachines *machines, const LodgeDomainConfig *co
     return machines->shared ? lodge_core_ref(machines->shared) : NULL;
 }
 
-static gboolean adopt(LodgeMachines *machines, LodgeLiveRecord *record, GError **error)
+static void adopt(LodgeMachines *machines, LodgeLiveRecord *record, GError **error)
 {
     g_autoptr(LodgeCore) core = join_core(machines, record->config, error);
     LodgeInstance *instance = core ? lodge_instance_adopt(core, record->config->name, error) : NULL;
     g_autoptr(LodgeMachine) machine = NULL;
 
     if (!instance) {
-        return FALSE;
+        return;
     }
     machine = lodge_machines_find_uuid(machines, (const char *)record->config->uuid, NULL);
     if (!machine) {
@@ -335,7 +335,6 @@ static gboolean adopt(LodgeMachines *machines, LodgeLiveRecord *record, GError *
     lodge_machine_adopt(machine, instance, g_steal_pointer(&record->config), record->id);
     /* What it did before it was watched. */
     on_news(machine);
-    return TRUE;
 }
 
 gboolean lodge_machines_load(LodgeMachines *machines, GError **error)
@@ -348,11 +347,13 @@ gboolean lodge_machines_load(LodgeMachines *machines, GError **error)
     records = lodge_live_store_load(machines->live);
     for (guint i = 0; i < records->len; i++) {
         LodgeLiveRecord *record = records->pdata[i];
+        g_autofree char *name = g_strdup(record->config->name);
         g_autoptr(GError) cause = NULL;
 
         machines->last_id = MAX(machines->last_id, record->id);
-        if (!adopt(machines, record, &cause)) {
-            g_message(_("“%s” does not run any more: %s"), record->config->name, cause->message);
+        adopt(machines, record, &cause);
+        if (cause) {
+            g_message(_("“%s” does not run any more: %s"), name, cause->message);
             lodge_machines_forget(machines, record->id);
         }
     }
