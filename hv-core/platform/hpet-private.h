@@ -40,6 +40,8 @@ uint64_t hpet_counter(const struct hv_hpet *hpet);
 /* hpet-timer.c: the comparators. The HPET's lock is held (asserted; the annotation cannot see that
  * timer->hpet is the HPET at hand). */
 
+/** Between interrupts, before the floor; 0 when there is one only. */
+uint64_t hpet_period_ns(uint32_t config, uint64_t period);
 /** The wire that its interrupt takes; one without `set` when it is routed nowhere. */
 struct hv_irq_line hpet_timer_wire(const struct hv_hpet_timer *timer);
 /** Follow the counter: deliver what is due, move periodic comparators on. */

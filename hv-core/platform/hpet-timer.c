@@ -16,7 +16,7 @@
  * timer further ahead than 2^31, and others than 37 s.
  */
 #define HPET_LATE_TICKS UINT32_C(0x20000000)
-/* Matches and periods further away than this never come (29 years). */
+/* Matches and periods further away than this never come (292 years). */
 #define HPET_FAR_TICKS  (UINT64_MAX / 2 / HV_HPET_TICK_NS)
 
 static bool hpet_timer_level(const struct hv_hpet_timer *timer)
@@ -170,11 +170,15 @@ void hpet_timer_rematch_locked(struct hv_hpet_timer *timer)
     }
 }
 
+uint64_t hpet_period_ns(uint32_t config, uint64_t period)
+{
+    period = config & HPET_TIMER_PERIODIC ? period : 0;
+    return period > HPET_FAR_TICKS ? 0 : period * HV_HPET_TICK_NS;
+}
+
 static uint64_t hpet_timer_period_ns(const struct hv_hpet_timer *timer)
 {
-    uint64_t period = timer->config & HPET_TIMER_PERIODIC ? timer->period : 0;
-
-    return period > HPET_FAR_TICKS ? 0 : period * HV_HPET_TICK_NS;
+    return hpet_period_ns(timer->config, timer->period);
 }
 
 void hpet_timer_shift_locked(struct hv_hpet_timer *timer, uint64_t remaining_ns)

@@ -276,6 +276,33 @@ void hv_hpet_save(struct hv_hpet *hpet, struct hv_hpet_record *record_out)
     hv_lock_drop(&hpet->lock);
 }
 
+/*
+ * May it be that long until the next interrupt? A one-shot's comes with the match. A clamped period has a grid
+ * of its own, whose next point is a period away at most, but for the first.
+ */
+static bool hpet_remaining_possible(const struct hv_hpet_record *record,
+                                    const struct hv_hpet_timer_record *timer)
+{
+    uint64_t match_ns = (timer->match - record->counter) * HV_HPET_TICK_NS - record->phase_ns;
+    uint64_t period_ns = hpet_period_ns(timer->config, timer->period);
+
+    if (timer->remaining_ns == UINT64_MAX || period_ns == 0) {
+        return timer->remaining_ns == UINT64_MAX || timer->remaining_ns == match_ns;
+    }
+    match_ns = period_ns > match_ns ? period_ns : match_ns;
+    return timer->remaining_ns <= match_ns + HV_VPT_PERIOD_FLOOR_NS;
+}
+
+/* What the counter is compared with: the comparator, or where its 32 bits come next. */
+static bool hpet_match_possible(const struct hv_hpet_record *record,
+                                const struct hv_hpet_timer_record *timer)
+{
+    if (timer->config & HPET_TIMER_32BIT) {
+        return timer->match - record->counter <= UINT64_C(1) << 32;
+    }
+    return timer->match == timer->comparator;
+}
+
 static const char *hpet_check_timer(const struct hv_hpet_record *record, unsigned index)
 {
     const struct hv_hpet_timer_record *timer = &record->timer[index];
@@ -291,13 +318,16 @@ static const char *hpet_check_timer(const struct hv_hpet_record *record, unsigne
     if (hv_record_not_bool(timer->armed)) {
         return "hpet.timer.armed";
     }
+    if (timer->armed && !hpet_match_possible(record, timer)) {
+        return "hpet.timer.match";
+    }
     if (hv_record_not_bool(timer->asserted) || (timer->asserted && !status)) {
         return "hpet.timer.asserted";
     }
     if (status && !(timer->config & HPET_TIMER_LEVEL)) {
         return "hpet.status";
     }
-    if (timer->remaining_ns != UINT64_MAX && !waits) {
+    if (timer->remaining_ns != UINT64_MAX && (!waits || !hpet_remaining_possible(record, timer))) {
         return "hpet.timer.remaining_ns";
     }
     if ((timer->config & HPET_TIMER_32BIT) && (timer->comparator | timer->period) > UINT32_MAX) {

@@ -298,7 +298,8 @@ void hv_vpt_issue(struct hv_vpt *vpt)
 
 void hv_vpt_merge(struct hv_vpt *vpt)
 {
-    if (!vpt->awaits && !keeps_backlog(vpt)) {
+    /* A one-shot has no backlog for it to wait in. */
+    if (!vpt->awaits && (!keeps_backlog(vpt) || period_ns(vpt) == 0)) {
         give_up(vpt, pending(vpt), &vpt->counters.merged);
     }
 }
