@@ -29,6 +29,7 @@ PAYLOADS = {
     'debug-storm': (1, FOREVER),
     'timer-storm': (1, FOREVER),
     'timer-churn': (1, FOREVER),
+    'timer-all': (4, ANY),
     'device-storm': (1, ANY),
     'device-all': (4, ANY),
     'init-storm': (4, ANY),

@@ -193,6 +193,64 @@ static void run_timer_churn(void)
     }
 }
 
+/* One write to one timer, its route, or the counters that deadlines are told by. */
+static void poke_timer(void)
+{
+    static const uint16_t ports[] = {0x40, 0x42, 0x43, 0x61, 0x70, 0x71};
+    static const uint32_t apic[] = {0x320, 0x380, 0x3e0, 0x350};
+    static const uint32_t msrs[] = {0x10, 0x3b, 0x6e0};
+    uint32_t vector = 0x40 + random_below(0x80);
+
+    switch (random_below(8)) {
+    case 0:
+        out8(ports[random_below(6)], (uint8_t)random_next());
+        break;
+    case 1:
+        mmio_write(LAPIC + apic[random_below(4)],
+                   random_below(2) ? random_value() : random_below(4) << 17 | vector);
+        break;
+    case 2:
+        write_msr(msrs[random_below(3)], (uint64_t)random_next() << random_below(32));
+        break;
+    case 3:
+        mmio_write(HPET + 0x10, random_below(4));
+        break;
+    case 4:
+        mmio_write(HPET + random_below(0x40) * 8 + random_below(2) * 4, random_value());
+        break;
+    case 5:
+        mmio_write(HPET + 0x100 + random_below(3) * 0x20, 20u << 9 | random_below(0x200));
+        break;
+    default:
+        mmio_write(IOAPIC, 0x10 + random_below(24) * 2 + random_below(2));
+        mmio_write(IOAPIC + 0x10,
+                   random_below(2) ? random_below(CPUS) << 24 : random_below(2) << 15 | vector);
+        break;
+    }
+}
+
+/* All timers by all CPUs, which wait for them as often as not; CPU 0 never does. */
+static void churn_timers(uint32_t cpu)
+{
+    traps_to(cpu, eoi_stub);
+    for (;;) {
+        for (uint32_t i = 0; i < 32; i++) {
+            poke_timer();
+        }
+        interrupts_on();
+        if (cpu != 0 && random_below(2)) {
+            __asm__ volatile("hlt");
+        }
+        interrupts_off();
+    }
+}
+
+static void run_timer_all(void)
+{
+    start_cpus(churn_timers);
+    churn_timers(0);
+}
+
 /* ---- Devices ----------------------------------------------------------------------------------- */
 
 /* Ports that end the machine are left out, and those whose wider accesses reach them. */
@@ -343,6 +401,7 @@ const struct payload storm_payloads[] = {
     {"debug-storm", run_debug_storm},
     {"timer-storm", run_timer_storm},
     {"timer-churn", run_timer_churn},
+    {"timer-all", run_timer_all},
     {"device-storm", run_device_storm},
     {"device-all", run_device_all},
     {"init-storm", run_init_storm},
