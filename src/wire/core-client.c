@@ -245,8 +245,9 @@ void core_copy_why(int rc, const struct hv_op_answer *answer, char *why, size_t 
         g_strlcpy(why, lodge_errno_text(rc), why_size);
         return;
     }
-    g_strlcpy(why, rc < 0 ? answer->body.refusal.why : "",
-              rc < 0 ? MIN(why_size, sizeof(answer->body.refusal.why)) : why_size);
+    /* Not g_strlcpy(), which goes on to the end of what may have none. */
+    g_snprintf(why, why_size, "%.*s", rc < 0 ? (int)sizeof(answer->body.refusal.why) : 0,
+               answer->body.refusal.why);
 }
 
 /* ---- connecting ---- */

@@ -268,6 +268,32 @@ static void test_answers(void)
     }
 }
 
+static char refused_why[2 * sizeof(struct hv_op_refusal)];
+
+static void *create_refused(void *context)
+{
+    const struct hv_domain_config config = {.name = "x", .engine = "soft"};
+    struct hv_domain *domain = NULL;
+
+    return GINT_TO_POINTER(
+        hv_domain_create(context, &config, &domain, refused_why, sizeof(refused_why)));
+}
+
+/* A reason without an end has that of its field: nothing behind it is looked at. */
+static void test_refusal(void)
+{
+    GThread *thread;
+
+    TAP_OK(begin());
+    thread = g_thread_new("create", create_refused, core);
+    TAP_OK(hear() && request.header.op == HV_OP_CREATE);
+    memset(answer.body.refusal.why, 'w', sizeof(answer.body.refusal.why));
+    TAP_OK(say(HV_OP_CREATE, request.header.serial, -EBUSY, sizeof(answer.body.refusal), -1));
+    TAP_EQ(GPOINTER_TO_INT(g_thread_join(thread)), -EBUSY);
+    TAP_EQ(strlen(refused_why), sizeof(answer.body.refusal.why));
+    end();
+}
+
 static bool write_output(uint64_t handle, uint64_t position, const char *text)
 {
     struct hv_op_console *console = &answer.body.console;
@@ -404,9 +430,8 @@ static void test_report(void)
 int main(int argc, char **argv)
 {
     static const struct tap_case cases[] = {
-        {"wire.core-client.welcomes", test_welcomes},
-        {"wire.core-client.answers", test_answers},
-        {"wire.core-client.output", test_output},
+        {"wire.core-client.welcomes", test_welcomes}, {"wire.core-client.answers", test_answers},
+        {"wire.core-client.refusal", test_refusal},   {"wire.core-client.output", test_output},
         {"wire.core-client.report", test_report},
     };
     return tap_run(argc, argv, cases, HV_ARRAY_LEN(cases));
