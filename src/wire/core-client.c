@@ -8,11 +8,13 @@
 #include "wire/core-client-private.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <gio/gunixfdmessage.h>
 #include <gio/gunixsocketaddress.h>
 #include <glib-unix.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 struct CoreCall {
@@ -299,6 +301,16 @@ static struct hv_core *new_core(const LodgeCoreEvents *events, gpointer user_dat
     return core;
 }
 
+/* As long as it is to be, and nobody makes it shorter under our hands. */
+static gboolean is_staging(int fd)
+{
+    int seals = fcntl(fd, F_GET_SEALS);
+    struct stat status;
+
+    return seals >= 0 && (seals & F_SEAL_SHRINK) && fstat(fd, &status) == 0 &&
+           status.st_size >= (off_t)HV_OP_STAGING_BYTES;
+}
+
 static gboolean take_welcome(struct hv_core *core, const struct hv_op_answer *answer,
                              CorePacket *packet, GError **error)
 {
@@ -309,7 +321,7 @@ static gboolean take_welcome(struct hv_core *core, const struct hv_op_answer *an
         (answer->header.result == 0 &&
          (body_of(answer) != sizeof(*welcome) || welcome->magic != HV_OP_MAGIC ||
           welcome->version != HV_OP_VERSION || welcome->staging_bytes != HV_OP_STAGING_BYTES ||
-          packet->fds[0] < 0)) ||
+          !is_staging(packet->fds[0]))) ||
         (answer->header.result < 0 && body_of(answer) != sizeof(struct hv_op_refusal))) {
         g_set_error(error, LODGE_ERROR, LODGE_ERROR_FAILED,
                     _("What answers at the core's socket is no lodge-core of this version"));

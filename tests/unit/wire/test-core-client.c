@@ -115,11 +115,17 @@ static void fill_welcome(void)
     };
 }
 
+static int make_staging_file(off_t bytes, int seals)
+{
+    int fd = memfd_create("staging", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    bool good = fd >= 0 && ftruncate(fd, bytes) == 0 && fcntl(fd, F_ADD_SEALS, seals) == 0;
+
+    return good ? fd : -1;
+}
+
 static int make_staging(void)
 {
-    int fd = memfd_create("staging", MFD_CLOEXEC);
-
-    return fd >= 0 && ftruncate(fd, (off_t)HV_OP_STAGING_BYTES) == 0 ? fd : -1;
+    return make_staging_file((off_t)HV_OP_STAGING_BYTES, F_SEAL_SHRINK);
 }
 
 /* Connect; HELLO is heard, and not answered yet. */
@@ -162,7 +168,7 @@ static void end(void)
 /* Welcomes that are none. */
 static void test_welcomes(void)
 {
-    for (unsigned i = 0; i < 7; i++) {
+    for (unsigned i = 0; i < 9; i++) {
         GThread *thread = greet();
         size_t body = sizeof(answer.body.welcome);
         int fd = make_staging();
@@ -176,6 +182,12 @@ static void test_welcomes(void)
         if (i == 4) {
             close(fd);
             fd = -1;
+        }
+        if (i >= 7) { /* a write to it would end us, now or later */
+            close(fd);
+            fd = i == 7 ? make_staging_file((off_t)HV_OP_STAGING_BYTES - 1, F_SEAL_SHRINK)
+                        : make_staging_file((off_t)HV_OP_STAGING_BYTES, F_SEAL_GROW);
+            TAP_OK(fd >= 0);
         }
         TAP_OK(say(i == 5 ? HV_OP_LIST : HV_OP_HELLO, 1, i == 6 ? -EPERM : 0, body, fd));
         TAP_OK(g_thread_join(thread) == NULL);
