@@ -185,12 +185,13 @@ int core_call(struct hv_core *core, enum hv_op op, struct hv_op_request *request
 {
     struct hv_op_answer unwanted;
     CoreCall call = {.op = op, .wanted = wanted, .answer = answer ? answer : &unwanted, .fd = -1};
-    gboolean sent;
+    gboolean lost;
 
     pthread_cond_init(&call.answered, NULL);
     pthread_mutex_lock(&core->mutex);
     call.serial = ++core->serial;
-    if (core->lost) {
+    lost = core->lost;
+    if (lost) {
         call.answer->header.result = -ENOTCONN;
         call.done = TRUE;
     } else {
@@ -198,8 +199,7 @@ int core_call(struct hv_core *core, enum hv_op op, struct hv_op_request *request
     }
     pthread_mutex_unlock(&core->mutex);
     begin_request(request, op, call.serial, body);
-    sent = !call.done && send_request(core, request);
-    if (!sent) {
+    if (!lost && !send_request(core, request)) {
         core_lose(core);
     }
     pthread_mutex_lock(&core->mutex);
