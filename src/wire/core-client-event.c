@@ -159,8 +159,11 @@ static void write_output(struct hv_domain *domain, const struct hv_console_ops *
     }
 }
 
-/* What was had already, by an earlier connection or by this one, comes before the position. */
-static void add_output(struct hv_domain *domain, const CoreEvent *event)
+/*
+ * What was had already, by an earlier connection or by this one, comes before the position. FALSE: it
+ * is more than the core may send before it is accepted.
+ */
+static gboolean add_output(struct hv_domain *domain, const CoreEvent *event)
 {
     guint64 end = domain->position + domain->output->len;
     gsize length;
@@ -175,6 +178,7 @@ static void add_output(struct hv_domain *domain, const CoreEvent *event)
 
         g_byte_array_append(domain->output, data + skip, (guint)(length - skip));
     }
+    return domain->output->len <= HV_OP_CONSOLE_WINDOW;
 }
 
 static struct hv_domain *get_domain(struct hv_core *core, guint64 handle,
@@ -198,8 +202,8 @@ static void tell_output(struct hv_core *core, const CoreEvent *event)
         return;
     }
     if (console) {
-        if (event->output) {
-            add_output(domain, event);
+        if (event->output && !add_output(domain, event)) {
+            core_lose(core);
         }
         if (domain->output->len > 0) {
             write_output(domain, console);

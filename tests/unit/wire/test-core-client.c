@@ -25,6 +25,7 @@ static struct {
     GMutex mutex;
     GString *output; /* guarded by the mutex */
     gint lost;
+    gint refuses; /* nobody takes output */
 } seen;
 
 static void on_lost(gpointer user_data)
@@ -38,6 +39,9 @@ static const LodgeCoreEvents events = {.lost = on_lost};
 static size_t take_output(void *context, const uint8_t *data, size_t bytes)
 {
     (void)context;
+    if (g_atomic_int_get(&seen.refuses)) {
+        return 0;
+    }
     g_mutex_lock(&seen.mutex);
     g_string_append_len(seen.output, (const char *)data, (gssize)bytes);
     g_mutex_unlock(&seen.mutex);
@@ -342,6 +346,44 @@ static void test_output(void)
     end();
 }
 
+/* As much as may wait for somebody to take it, from @position on. */
+static bool fill_window(uint64_t position)
+{
+    char text[HV_OP_CONSOLE_BYTES / 2 + 1] = "";
+
+    memset(text, 'x', sizeof(text) - 1);
+    for (uint64_t at = 0; at < HV_OP_CONSOLE_WINDOW; at += strlen(text)) {
+        if (!write_output(0x10001, position + at, text)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* A whole window waits, and is taken late; one byte more, and the connection is lost. */
+static void test_output_beyond(void)
+{
+    struct hv_domain *domain;
+
+    g_atomic_int_set(&seen.refuses, 1);
+    TAP_OK(begin());
+    domain = make();
+    TAP_OK(domain);
+    TAP_OK(fill_window(0));
+    g_atomic_int_set(&seen.refuses, 0);
+    hv_domain_console_writable(domain);
+    do {
+        TAP_OK(hear() && request.header.op == HV_OP_ACCEPT);
+    } while (request.body.accept.position < HV_OP_CONSOLE_WINDOW);
+    g_atomic_int_set(&seen.refuses, 1);
+    TAP_OK(fill_window(HV_OP_CONSOLE_WINDOW));
+    TAP_OK(write_output(0x10001, UINT64_C(2) * HV_OP_CONSOLE_WINDOW, "y"));
+    TAP_AWAIT(g_atomic_int_get(&seen.lost) == 1);
+    g_atomic_int_set(&seen.refuses, 0);
+    hv_domain_put(domain);
+    end();
+}
+
 #define ALL_SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
 
 static struct {
@@ -442,8 +484,11 @@ static void test_report(void)
 int main(int argc, char **argv)
 {
     static const struct tap_case cases[] = {
-        {"wire.core-client.welcomes", test_welcomes}, {"wire.core-client.answers", test_answers},
-        {"wire.core-client.refusal", test_refusal},   {"wire.core-client.output", test_output},
+        {"wire.core-client.welcomes", test_welcomes},
+        {"wire.core-client.answers", test_answers},
+        {"wire.core-client.refusal", test_refusal},
+        {"wire.core-client.output", test_output},
+        {"wire.core-client.output-beyond", test_output_beyond},
         {"wire.core-client.report", test_report},
     };
     return tap_run(argc, argv, cases, HV_ARRAY_LEN(cases));
