@@ -37,11 +37,27 @@ char *lodge_core_launch_path(const LodgeCoreLaunch *launch)
     return g_build_filename(runtime, "lodge", name, NULL);
 }
 
+/* Where it lies beside a program of ours: as they are installed, and in a tree where they were built. A
+ * client that starts the daemon leaves it no variable that could say so. */
+static const char *const beside[] = {"../libexec/lodge-core", "../../hv-core/main/lodge-core"};
+
 static char *find_program(void)
 {
     const char *given = g_getenv("LODGE_CORE");
+    g_autofree char *self = g_file_read_link("/proc/self/exe", NULL);
+    g_autofree char *folder = self ? g_path_get_dirname(self) : NULL;
 
-    return g_strdup(given ? given : LODGE_LIBEXECDIR "/lodge-core");
+    if (given) {
+        return g_strdup(given);
+    }
+    for (gsize i = 0; folder && i < G_N_ELEMENTS(beside); i++) {
+        g_autofree char *path = g_build_filename(folder, beside[i], NULL);
+
+        if (g_file_test(path, G_FILE_TEST_IS_EXECUTABLE)) {
+            return g_steal_pointer(&path);
+        }
+    }
+    return g_strdup(LODGE_LIBEXECDIR "/lodge-core");
 }
 
 static char **make_arguments(const LodgeCoreLaunch *launch, const char *program)

@@ -23,7 +23,8 @@ char *lodge_core_launch_path(const LodgeCoreLaunch *launch);
 /**
  * Connect to the pool's core and take its lease, after starting one when there is none.
  *
- * The program is $LODGE_CORE, or the installed one.
+ * The program is $LODGE_CORE; else the one beside our own program, installed or built with it; else the
+ * installed one.
  *
  * Returns as lodge_core_client_connect(); an error says why the core could not be started, in its own
  * words.
