@@ -63,6 +63,9 @@ static void open_report(struct hv_core *core, const struct hv_op_stats *wanted, 
     if (core_call(core, HV_OP_STATS, &request, sizeof(request.body.stats), &answer,
                   sizeof(answer.body.stats), &fd) == 0) {
         report->list = answer.body.stats;
+        /* Whoever asks makes room for as many: no core sends more. */
+        report->list.wanted = MIN(report->list.wanted, HV_OP_STAT_RECORDS_MAX);
+        report->list.histograms_wanted = MIN(report->list.histograms_wanted, HV_OP_HISTOGRAMS_MAX);
         if (report->list.count > 0 && !map_report(report, fd)) {
             report->list = (struct hv_op_stats_list){0};
         }

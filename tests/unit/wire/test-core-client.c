@@ -396,13 +396,14 @@ static struct {
 
 static struct hv_stat stats[10];
 static struct hv_lock_histogram histograms[10];
+static size_t room = 10; /* in either */
 
 static void *read_locks(void *context)
 {
     struct hv_lock_lists *lists = context;
 
     *lists = (struct hv_lock_lists){
-        .stats = stats, .stat_max = 10, .histograms = histograms, .histogram_max = 10};
+        .stats = stats, .stat_max = room, .histograms = histograms, .histogram_max = room};
     hv_core_get_lock_lists(core, lists);
     return NULL;
 }
@@ -472,6 +473,13 @@ static void test_report(void)
     list.histograms = UINT64_MAX;
     TAP_OK(report(&list, sizeof(file), ALL_SEALS, &lists));
     TAP_EQ(lists.histogram_count, 2u);
+    /* Who has no room for all makes it for what is said to be there: no more than a core sends. */
+    list = (struct hv_op_stats_list){2, UINT64_MAX, 2, UINT64_MAX};
+    room = 2;
+    TAP_OK(report(&list, sizeof(file), ALL_SEALS, &lists));
+    room = 10;
+    TAP_EQ(lists.stat_count, HV_OP_STAT_RECORDS_MAX);
+    TAP_EQ(lists.histogram_count, HV_OP_HISTOGRAMS_MAX);
     file.first.buckets = HV_LOCK_HISTOGRAM_BUCKETS + 1;
     TAP_OK(report(&good, sizeof(file), ALL_SEALS, &lists));
     TAP_EQ(lists.histogram_count, 0u);
