@@ -3,6 +3,7 @@
 #include "cli/run-options.h"
 
 #include "cli/timer-option.h"
+#include "cli/verb-options.h"
 
 #include "common/i18n.h"
 #include "common/lodge-error.h"
@@ -425,6 +426,9 @@ gboolean lodge_run_options_parse(LodgeRunOptions *options, int argc, char **argv
     memset(options, 0, sizeof(*options));
     g_set_prgname("lodgectl run");
     good = g_option_context_parse(context, &argc, &argv, error);
+    if (!good) {
+        lodge_verb_options_refuse(error, "run");
+    }
     if (good && argc > 1) {
         good = refuse(error, _("“%s” is no option; “lodgectl run --help” lists them"), argv[1]);
     }

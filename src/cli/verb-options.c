@@ -101,8 +101,7 @@ static gboolean check_parameters(const LodgeVerbOptions *options, const LodgeVer
     return TRUE;
 }
 
-/* GLib names the option and what is wrong with it. */
-static void refuse_option(GError **error, const char *verb)
+void lodge_verb_options_refuse(GError **error, const char *verb)
 {
     g_autofree char *text = error && *error ? g_strdup((*error)->message) : NULL;
 
@@ -122,7 +121,7 @@ gboolean lodge_verb_options_parse(LodgeVerbOptions *options, const LodgeVerbHelp
     g_set_prgname(program);
     context = make_context(help, own, options, wanted);
     if (!g_option_context_parse(context, &argc, &argv, error)) {
-        refuse_option(error, help->verb);
+        lodge_verb_options_refuse(error, help->verb);
         return FALSE;
     }
     /* "--" before names that begin with "-" is left to us. */

@@ -48,5 +48,12 @@ typedef enum {
 gboolean lodge_verb_options_parse(LodgeVerbOptions *options, const LodgeVerbHelp *help,
                                   guint wanted, const GOptionEntry *own, int argc, char **argv,
                                   GError **error);
+
+/**
+ * Of an error by GLib's parser, which names the option and what is wrong with it, make one by bad
+ * input that says where @verb's options are listed as well.
+ */
+void lodge_verb_options_refuse(GError **error, const char *verb);
+
 void lodge_verb_options_clear(LodgeVerbOptions *options);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(LodgeVerbOptions, lodge_verb_options_clear)
