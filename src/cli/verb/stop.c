@@ -6,6 +6,8 @@
 #include "common/i18n.h"
 #include "common/lodge-error.h"
 
+#include <libvirt/virterror.h>
+
 #define TIMEOUT_DEFAULT_S 60
 #define TIMEOUT_MOST_S    86400
 #define LOOK_AGAIN_US     G_USEC_PER_SEC /* where events do not come */
@@ -74,6 +76,24 @@ static LodgeBulkOutcome wait_until_off(LodgeBulk *bulk, const LodgeMachine *mach
     }
 }
 
+/* The calling thread's error says why the guest was not asked. */
+static LodgeBulkOutcome explain_refusal(const LodgeMachine *machine, GError **error)
+{
+    gboolean by_state = lodge_connection_error_code() == VIR_ERR_OPERATION_INVALID;
+    LodgeBulkOutcome outcome = lodge_machine_bulk_judge(
+        machine, LODGE_WISH_OFF, _("cannot be shut down"), _("is shut off"), error);
+    int state;
+
+    if (outcome == LODGE_BULK_FAILED && by_state &&
+        virDomainGetState(machine->domain, &state, NULL, 0) == 0 && state == VIR_DOMAIN_PAUSED) {
+        g_clear_error(error);
+        g_set_error_literal(error, LODGE_ERROR, LODGE_ERROR_FAILED,
+                            _("is paused, and its guest cannot shut down; “lodgectl start” lets it "
+                              "go on, “lodgectl destroy” ends it at once"));
+    }
+    return outcome;
+}
+
 static LodgeBulkOutcome stop_one(LodgeBulk *bulk, gpointer item, gpointer user_data, GError **error)
 {
     LodgeMachine *machine = item;
@@ -82,8 +102,7 @@ static LodgeBulkOutcome stop_one(LodgeBulk *bulk, gpointer item, gpointer user_d
         return lodge_machine_bulk_spare(_("is shut off"), error);
     }
     if (virDomainShutdown(machine->domain) < 0) {
-        return lodge_machine_bulk_judge(machine, LODGE_WISH_OFF, _("cannot be shut down"),
-                                        _("is shut off"), error);
+        return explain_refusal(machine, error);
     }
     return wait_until_off(bulk, machine, user_data, error);
 }
