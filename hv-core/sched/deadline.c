@@ -50,11 +50,11 @@ static void set_timer(struct hv_deadline *deadline, hv_ns when)
     HV_BUG_ON(timerfd_settime(deadline->alarm, TFD_TIMER_ABSTIME, &spec, NULL) < 0);
 }
 
-/* Let the thread wake at @when, unless it will wake before. */
+/* Let the thread wake at @when, unless it will wake before, or is to end. */
 static void set_alarm(struct hv_deadline *deadline, hv_ns when)
 {
     hv_lock_take(&deadline->lock);
-    if (when.v < hv_load_seq(&deadline->alarm_at)) {
+    if (!hv_load_seq(&deadline->stopping) && when.v < hv_load_seq(&deadline->alarm_at)) {
         hv_store_seq(&deadline->alarm_at, when.v);
         if (deadline->clock->kind == HV_CLOCK_KIND_HOST) {
             set_timer(deadline, when.v ? when : AT_ONCE);
@@ -178,8 +178,12 @@ void hv_deadline_destroy(struct hv_deadline *deadline)
     if (!deadline) {
         return;
     }
+    /* Under the lock: the thread, which may have looked already, does not put this alarm off. */
+    hv_lock_take(&deadline->lock);
     hv_store_seq(&deadline->stopping, 1);
-    hv_deadline_clock_moved(deadline);
+    set_timer(deadline, AT_ONCE);
+    hv_lock_drop(&deadline->lock);
+    HV_RACE("deadline.stopping");
     pthread_join(deadline->thread, NULL);
     free_deadline(deadline);
 }

@@ -219,6 +219,38 @@ static void test_rest_late(void)
     end();
 }
 
+static void destroy_named(unsigned index, void *context)
+{
+    (void)index;
+    (void)context;
+    hv_race_name_thread(1);
+    hv_deadline_destroy(deadline);
+}
+
+/* It is to end when the thread has looked, and found a deadline that was cleared since. */
+static void test_destroy_late(void)
+{
+    struct threads threads;
+
+    TAP_OK(start(&host));
+    bells[0].interrupt = name_ringer;
+    TAP_EQ(hv_doorbell_enter(&bells[0]), 0);
+    hv_race_begin();
+    hv_race_stop(5, "deadline.looked", 0);
+    hv_race_stop(1, "deadline.stopping", 0);
+    hv_deadline_set(deadline, 1, &bells[1], hv_ns_add(hv_clock_host_now(), 3600 * HV_NS_PER_S));
+    hv_deadline_set(deadline, 0, &bells[0], hv_ns_add(hv_clock_host_now(), HV_NS_PER_MS));
+    TAP_OK(hv_race_await(5, "deadline.looked"));
+    hv_deadline_clear(deadline, 0);
+    hv_deadline_clear(deadline, 1);
+    threads_start(&threads, 1, destroy_named, NULL);
+    TAP_OK(hv_race_await(1, "deadline.stopping"));
+    hv_race_end();
+    threads_join(&threads);
+    deadline = NULL;
+    end();
+}
+
 static void test_no_memory(void)
 {
     int64_t live = hv_alloc_live();
@@ -246,6 +278,7 @@ int main(int argc, char **argv)
         /* By script. */
         {"sched.deadline.set-late", test_set_late},
         {"sched.deadline.rest-late", test_rest_late},
+        {"sched.deadline.destroy-late", test_destroy_late},
     };
     return tap_run(argc, argv, cases, HV_CONFIG_RACE_POINTS ? HV_ARRAY_LEN(cases) : 9);
 }
