@@ -11,6 +11,7 @@
 #include "control/operation.h"
 #include "control/packet.h"
 #include "control/request.h"
+#include "sync/race.h"
 
 void hv_door_init(struct hv_door *door, int listener)
 {
@@ -60,12 +61,16 @@ static bool may_come_in(int fd)
     return true;
 }
 
-void hv_door_accept(struct hv_door *door)
+void hv_door_accept(struct hv_door *door, hv_ns now)
 {
     int fd = accept4(door->listener, NULL, NULL, SOCK_CLOEXEC);
 
-    /* Not there any more, or no descriptor left, which the next one may have. */
     if (fd < 0) {
+        /* Unless he has just gone. */
+        if (errno != EAGAIN && errno != ECONNABORTED && errno != EINTR) {
+            HV_RACE("door.shut");
+            door->shut_until = hv_ns_add(now, HV_DOOR_SHUT_NS);
+        }
         return;
     }
     if (!may_come_in(fd)) {

@@ -11,9 +11,12 @@
 #include <hv/op.h>
 
 #define HV_DOOR_CALLERS_MAX 8u
+/* How long nobody is let in after the host had no descriptor for one who came. */
+#define HV_DOOR_SHUT_NS     (UINT64_C(100) * HV_NS_PER_MS)
 
 struct hv_door {
     int listener;     /* borrowed; -1: there is none */
+    hv_ns shut_until; /* not to be listened at before: he still stands there, and poll(2) says so */
     unsigned callers; /* the first came first */
     int caller[HV_DOOR_CALLERS_MAX];
 };
@@ -25,8 +28,11 @@ void hv_door_finish(struct hv_door *door);
 /** Take over a connected socket, whoever is at its other end. */
 void hv_door_add(struct hv_door *door, int fd);
 
-/** Somebody has come: let him in, or not. */
-void hv_door_accept(struct hv_door *door);
+/**
+ * Somebody has come: let him in, or not. While the host has no descriptor, or no memory, for him, he
+ * waits, and the door is shut for HV_DOOR_SHUT_NS.
+ */
+void hv_door_accept(struct hv_door *door, hv_ns now);
 
 /**
  * A caller has something to say, or has gone.

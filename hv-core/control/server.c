@@ -361,19 +361,33 @@ static int linger(struct hv_control *control)
     return left < INT32_MAX ? (int)left : INT32_MAX;
 }
 
+/* How long to sleep at most, in ms; -1: for ever. */
+static int sleep_at_most(const struct hv_control *control, int linger_ms, hv_ns now)
+{
+    uint64_t shut;
+
+    if (!hv_ns_before(now, control->door.shut_until)) {
+        return linger_ms;
+    }
+    shut = (control->door.shut_until.v - now.v) / HV_NS_PER_MS + 1;
+    return linger_ms < 0 || (uint64_t)linger_ms > shut ? (int)shut : linger_ms;
+}
+
 static bool nobody_can_come(const struct hv_control *control)
 {
     return control->door.listener < 0 && control->door.callers == 0 && control->lease == LEASE_FREE;
 }
 
 /* poll(2) leaves out negative descriptors. @full: no request can be read now. */
-static void look_at(const struct hv_control *control, bool full, struct pollfd *polls)
+static void look_at(const struct hv_control *control, bool full, hv_ns now, struct pollfd *polls)
 {
     for (unsigned i = 0; i < POLL_COUNT; i++) {
         polls[i] = (struct pollfd){.fd = -1, .events = POLLIN};
     }
     polls[POLL_WAKE].fd = control->wake;
-    polls[POLL_LISTENER].fd = control->door.listener;
+    if (!hv_ns_before(now, control->door.shut_until)) {
+        polls[POLL_LISTENER].fd = control->door.listener;
+    }
     if (control->lease == LEASE_HELD && !full) {
         polls[POLL_LINK].fd = control->link->fd;
     }
@@ -416,7 +430,7 @@ static void serve(struct hv_control *control, const struct pollfd *polls)
     }
     hear_callers(control, polls);
     if (polls[POLL_LISTENER].revents) {
-        hv_door_accept(&control->door);
+        hv_door_accept(&control->door, hv_clock_host_now());
     }
     if (polls[POLL_LINK].revents && control->lease == LEASE_HELD &&
         polls[POLL_LINK].fd == control->link->fd) {
@@ -432,13 +446,14 @@ void hv_control_run(struct hv_control *control)
     while (!hv_load_seq(&control->stopping) && !nobody_can_come(control)) {
         struct pollfd polls[POLL_COUNT];
         bool full = control->lease == LEASE_HELD && is_full(control);
-        int timeout = linger(control);
+        int linger_ms = linger(control);
+        hv_ns now = hv_clock_host_now();
 
-        if (timeout == 0) {
+        if (linger_ms == 0) {
             return;
         }
-        look_at(control, full, polls);
-        if (poll(polls, POLL_COUNT, timeout) > 0) {
+        look_at(control, full, now, polls);
+        if (poll(polls, POLL_COUNT, sleep_at_most(control, linger_ms, now)) > 0) {
             serve(control, polls);
         }
     }

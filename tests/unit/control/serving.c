@@ -78,13 +78,19 @@ void serving_stop(struct serving *serving)
     close(serving->listener);
 }
 
-int serving_connect(const struct serving *serving)
+bool serving_reach(const struct serving *serving, int fd)
 {
-    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     struct sockaddr_un address;
     socklen_t length = address_of(serving, &address);
 
-    if (fd >= 0 && connect(fd, (struct sockaddr *)&address, length) < 0) {
+    return connect(fd, (struct sockaddr *)&address, length) == 0;
+}
+
+int serving_connect(const struct serving *serving)
+{
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+    if (fd >= 0 && !serving_reach(serving, fd)) {
         close(fd);
         return -1;
     }

@@ -20,6 +20,8 @@ struct serving {
 bool serving_start(struct serving *serving, uint64_t linger_ns);
 void serving_stop(struct serving *serving);
 
+/** Connect a socket. */
+bool serving_reach(const struct serving *serving, int fd);
 /** A connected descriptor, or -1. */
 int serving_connect(const struct serving *serving);
 /** Connect, and ask for the lease. */

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Requests, events and bad messages on one connection. */
+#include "base/clock.h"
+#include "control/door.h"
 #include "lib/tap.h"
 #include "lib/threads.h"
 #include "serving.h"
@@ -9,6 +11,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -258,6 +261,53 @@ static void test_hello_first(void)
     end();
 }
 
+/* Leave the process as many descriptors as it has, or as many as it wants. */
+static void limit_fds(bool limited)
+{
+    static struct rlimit before;
+    struct rlimit limit;
+    int next;
+
+    if (!limited) {
+        TAP_OK(setrlimit(RLIMIT_NOFILE, &before) == 0);
+        return;
+    }
+    next = dup(0);
+    TAP_OK(next >= 0 && close(next) == 0 && getrlimit(RLIMIT_NOFILE, &before) == 0);
+    limit = (struct rlimit){(rlim_t)next, before.rlim_max};
+    TAP_OK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+}
+
+/* Who comes while there is no descriptor for him waits outside, and the door is shut meanwhile. */
+static void test_no_descriptors(void)
+{
+    const hv_ns now = hv_clock_host_now();
+    struct hv_door door;
+    struct peer late;
+
+    if (!begin()) {
+        return;
+    }
+    /* One that nobody serves. */
+    hv_door_init(&door, dup(serving.listener));
+    TAP_EQ(peer_call(&peer, HV_OP_LIST, sizeof(struct hv_op_after)), 0);
+    peer_init(&late, socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+    limit_fds(true);
+    TAP_OK(serving_reach(&serving, late.fd));
+    hv_door_accept(&door, now);
+    TAP_EQ(door.callers, 0);
+    TAP_EQ(door.shut_until.v, now.v + HV_DOOR_SHUT_NS);
+    /* The one with the lease does not notice. */
+    TAP_EQ(peer_call(&peer, HV_OP_LIST, sizeof(struct hv_op_after)), 0);
+    limit_fds(false);
+    /* Now he comes in, and takes the lease. */
+    TAP_EQ(peer_hello(&late, true), 0);
+    TAP_OK(peer_await_end(&peer));
+    close(door.listener);
+    peer_finish(&late);
+    end();
+}
+
 /* The next output; what is told of the machine's state meanwhile is left aside. */
 static bool await_console(struct hv_op_answer *event_out)
 {
@@ -441,6 +491,7 @@ int main(int argc, char **argv)
         {"control.server.wrong", test_wrong},
         {"control.server.broken", test_broken},
         {"control.server.hello-first", test_hello_first},
+        {"control.server.no-descriptors", test_no_descriptors},
         {"control.server.back-pressure", test_back_pressure},
         {"control.server.console-input", test_console_input},
         {"control.server.list", test_list},
