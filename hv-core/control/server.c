@@ -203,6 +203,19 @@ static void tell(const struct hv_control *control, int fd, const struct hv_op_re
     close(fd);
 }
 
+/* Why hv_link_create() has made none. */
+static const char *no_link(int rc)
+{
+    switch (rc) {
+    case -EAGAIN:
+        return "the host has no file descriptor for a staging area";
+    case -ENOTSUP:
+        return "the host cannot seal a staging area: it takes Linux 3.17";
+    default:
+        return "the host has no memory for a staging area";
+    }
+}
+
 /* Answered first, and published then: no event comes before the answer. */
 static void grant(struct hv_control *control, int fd, const struct hv_op_request *hello)
 {
@@ -213,7 +226,7 @@ static void grant(struct hv_control *control, int fd, const struct hv_op_request
 
     HV_ASSERT(control->lease == LEASE_FREE);
     if (rc < 0) {
-        hv_door_refuse(fd, hello, rc, "the host has no memory for a staging area");
+        hv_door_refuse(fd, hello, rc, no_link(rc));
         return;
     }
     control->epoch++;
