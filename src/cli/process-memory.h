@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What Lodge's own processes hold of the host's memory, by /proc/PID/smaps. */
+/*
+ * What Lodge's own processes hold of the host's memory, by /proc/PID/smaps. lodge-core lets nobody but
+ * root look into it (PR_SET_DUMPABLE): others are told its sum alone, by /proc/PID/status.
+ */
 #pragma once
 
 #include <glib.h>
@@ -8,6 +11,7 @@ typedef struct {
     int pid;
     char name[16];          /* "lodge-core", "virtlodged", "lodgectl" */
     guint64 resident_bytes; /* all of it, shared pages too */
+    gboolean divided;       /* what follows is known */
     guint64 guest_bytes;    /* of it, guests' memory that was touched */
     guint64 file_bytes;     /* of it, programs and libraries */
     guint64 own_bytes;      /* of it, the rest: what Lodge itself needs */
@@ -18,7 +22,6 @@ typedef struct {
  *
  * @root  where /proc is: "" for the host's own.
  *
- * Returns an array of LodgeProcessMemory by pid, owned by the caller. What ends meanwhile, or may not be
- * read, is left out.
+ * Returns an array of LodgeProcessMemory by pid, owned by the caller. What ends meanwhile is left out.
  */
 GArray *lodge_process_memory_read(const char *root);

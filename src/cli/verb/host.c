@@ -104,9 +104,11 @@ static LodgeTable *memory_table(void)
         lodge_table_set_text(table, 0, memory->name);
         lodge_table_set_number(table, 1, (guint64)memory->pid);
         lodge_table_set_number(table, 2, memory->resident_bytes);
-        lodge_table_set_number(table, 3, memory->guest_bytes);
-        lodge_table_set_number(table, 4, memory->file_bytes);
-        lodge_table_set_number(table, 5, memory->own_bytes);
+        if (memory->divided) {
+            lodge_table_set_number(table, 3, memory->guest_bytes);
+            lodge_table_set_number(table, 4, memory->file_bytes);
+            lodge_table_set_number(table, 5, memory->own_bytes);
+        }
     }
     return table;
 }
