@@ -291,7 +291,8 @@ int lodge_verb_console(int argc, char **argv)
         lodge_connection_set_error(&error, _("Cannot make a stream"));
         return lodge_verb_fail(error);
     }
-    session.loop = loop = g_main_loop_new(NULL, FALSE);
+    loop = g_main_loop_new(NULL, FALSE);
+    session.loop = loop;
     status = talk(&session, connection, machine, force);
     g_clear_error(&session.error);
     return status;

@@ -83,7 +83,7 @@ int lodge_verb_list(int argc, char **argv)
         chosen =
             lodge_machines_select(machines, options.parameters, !options.parameters[0], &error);
     }
-    if (error) {
+    if (!chosen) {
         return lodge_verb_fail(error);
     }
     text = to_text(chosen, names, options.json);
