@@ -2,10 +2,15 @@
 /* Finding virtlodged, and starting it as the client library does. */
 #include "cli/autostart.h"
 
+#include "common/program.h"
+
 #include <unistd.h>
 
 #define PROGRAM     "virtlodged"
 #define IDLE_OPTION "--timeout=120" /* what the library gives it */
+
+/* PREFIX/bin/lodgectl has PREFIX/sbin/virtlodged beside it. */
+static const char *const beside[] = {"../sbin/" PROGRAM, NULL};
 
 static char *take_executable(char *path)
 {
@@ -13,15 +18,6 @@ static char *take_executable(char *path)
         g_clear_pointer(&path, g_free);
     }
     return path;
-}
-
-/* PREFIX/bin/lodgectl has PREFIX/sbin/virtlodged beside it. */
-static char *find_beside_us(void)
-{
-    g_autofree char *self = g_file_read_link("/proc/self/exe", NULL);
-    g_autofree char *folder = self ? g_path_get_dirname(self) : NULL;
-
-    return folder ? g_build_filename(folder, "..", "sbin", PROGRAM, NULL) : NULL;
 }
 
 char *lodge_autostart_find(void)
@@ -32,7 +28,7 @@ char *lodge_autostart_find(void)
     if (chosen) {
         return take_executable(g_build_filename(chosen, PROGRAM, NULL));
     }
-    path = take_executable(find_beside_us());
+    path = lodge_program_find_beside(beside);
     if (!path) {
         path = take_executable(g_strdup("/usr/sbin/" PROGRAM));
     }

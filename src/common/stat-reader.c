@@ -9,10 +9,10 @@
 #include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 
 #include "common/i18n.h"
 #include "common/lodge-error.h"
+#include "common/sealed-file.h"
 
 /* A block is odd for microseconds, unless its writer has lost its CPU: that comes back in between. */
 #define TRIES 100
@@ -32,17 +32,15 @@ static gboolean refuse(GError **error, const char *why)
 /* One that can be cut short, or that others write, is none of a core's. */
 static gboolean check_file(int fd, gsize *bytes_out, GError **error)
 {
-    const int wanted = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE;
-    int seals = fcntl(fd, F_GET_SEALS);
-    struct stat status;
+    goffset bytes = lodge_sealed_file_length(fd, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE);
 
-    if (seals < 0 || (seals & wanted) != wanted) {
+    if (bytes < 0) {
         return refuse(error, _("it is not sealed as a core seals it"));
     }
-    if (fstat(fd, &status) < 0 || status.st_size < (off_t)HV_STAT_PAGES_HEADER_BYTES) {
+    if (bytes < (goffset)HV_STAT_PAGES_HEADER_BYTES) {
         return refuse(error, _("it is too short"));
     }
-    *bytes_out = (gsize)status.st_size;
+    *bytes_out = (gsize)bytes;
     return TRUE;
 }
 

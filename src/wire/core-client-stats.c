@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Lists of statistics: each a sealed file that comes with the answer. */
+#include "common/sealed-file.h"
 #include "wire/core-client-private.h"
 
 #include <fcntl.h>
 #include <hv/lock-stats.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 static void read_record(const struct hv_stat_pages_record *record, struct hv_stat *stat_out)
@@ -25,29 +25,21 @@ typedef struct {
     gsize bytes;
 } CoreReport;
 
-/* Nobody changes it, or makes it shorter, under our eyes. */
-static gboolean is_sealed(int fd)
-{
-    int seals = fcntl(fd, F_GET_SEALS);
-
-    return seals >= 0 && (seals & F_SEAL_SHRINK) && (seals & F_SEAL_WRITE);
-}
-
 static gboolean map_report(CoreReport *report, int fd)
 {
-    struct stat status;
+    /* Nobody changes it, or makes it shorter, under our eyes. */
+    goffset bytes = lodge_sealed_file_length(fd, F_SEAL_SHRINK | F_SEAL_WRITE);
     void *mapped;
 
-    if (fd < 0 || !is_sealed(fd) || fstat(fd, &status) < 0 || status.st_size <= 0 ||
-        report->list.count > (guint64)status.st_size / sizeof(struct hv_stat_pages_record)) {
+    if (bytes <= 0 || report->list.count > (guint64)bytes / sizeof(struct hv_stat_pages_record)) {
         return FALSE;
     }
-    mapped = mmap(NULL, (gsize)status.st_size, PROT_READ, MAP_SHARED, fd, 0);
+    mapped = mmap(NULL, (gsize)bytes, PROT_READ, MAP_SHARED, fd, 0);
     if (mapped == MAP_FAILED) {
         return FALSE;
     }
     report->data = mapped;
-    report->bytes = (gsize)status.st_size;
+    report->bytes = (gsize)bytes;
     return TRUE;
 }
 

@@ -4,6 +4,7 @@
 
 #include "common/i18n.h"
 #include "common/lodge-error.h"
+#include "common/sealed-file.h"
 #include "common/thread.h"
 #include "wire/core-client-private.h"
 
@@ -14,7 +15,6 @@
 #include <glib-unix.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 struct CoreCall {
@@ -304,11 +304,7 @@ static struct hv_core *new_core(const LodgeCoreEvents *events, gpointer user_dat
 /* As long as it is to be, and nobody makes it shorter under our hands. */
 static gboolean is_staging(int fd)
 {
-    int seals = fcntl(fd, F_GET_SEALS);
-    struct stat status;
-
-    return seals >= 0 && (seals & F_SEAL_SHRINK) && fstat(fd, &status) == 0 &&
-           status.st_size >= (off_t)HV_OP_STAGING_BYTES;
+    return lodge_sealed_file_length(fd, F_SEAL_SHRINK) >= (goffset)HV_OP_STAGING_BYTES;
 }
 
 static gboolean take_welcome(struct hv_core *core, const struct hv_op_answer *answer,

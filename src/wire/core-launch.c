@@ -4,6 +4,7 @@
 
 #include "common/i18n.h"
 #include "common/lodge-error.h"
+#include "common/program.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -37,27 +38,18 @@ char *lodge_core_launch_path(const LodgeCoreLaunch *launch)
     return g_build_filename(runtime, "lodge", name, NULL);
 }
 
-/* Where it lies beside a program of ours: as they are installed, and in a tree where they were built. A
- * client that starts the daemon leaves it no variable that could say so. */
-static const char *const beside[] = {"../libexec/lodge-core", "../../hv-core/main/lodge-core"};
+/* PREFIX/sbin/virtlodged has PREFIX/libexec/lodge/lodge-core beside it, and src/daemon/virtlodged of a
+ * build tree what was built with it. A client that starts the daemon leaves it no variable that could say
+ * so. */
+static const char *const beside[] = {"../libexec/lodge/lodge-core", "../../hv-core/main/lodge-core",
+                                     NULL};
 
 static char *find_program(void)
 {
     const char *given = g_getenv("LODGE_CORE");
-    g_autofree char *self = g_file_read_link("/proc/self/exe", NULL);
-    g_autofree char *folder = self ? g_path_get_dirname(self) : NULL;
+    char *path = given ? g_strdup(given) : lodge_program_find_beside(beside);
 
-    if (given) {
-        return g_strdup(given);
-    }
-    for (gsize i = 0; folder && i < G_N_ELEMENTS(beside); i++) {
-        g_autofree char *path = g_build_filename(folder, beside[i], NULL);
-
-        if (g_file_test(path, G_FILE_TEST_IS_EXECUTABLE)) {
-            return g_steal_pointer(&path);
-        }
-    }
-    return g_strdup(LODGE_LIBEXECDIR "/lodge-core");
+    return path ? path : g_strdup(LODGE_LIBEXECDIR "/lodge-core");
 }
 
 static char **make_arguments(const LodgeCoreLaunch *launch, const char *program)
