@@ -23,6 +23,7 @@ PAYLOADS = {
     'uart-all': (4, FOREVER),
     'uart-random': (1, FOREVER),
     'echo': (1, FOREVER),
+    'idle': (1, FOREVER),
     'int-storm': (1, FOREVER),
     'int-nest': (1, ANY),
     'fault-storm': (1, FOREVER),

@@ -112,6 +112,15 @@ static void run_echo(void)
     }
 }
 
+/* For those who want many machines that do nothing: whatever comes, it halts again. */
+static void run_idle(void)
+{
+    traps_to(0, return_stub);
+    for (;;) {
+        __asm__ volatile("sti; hlt");
+    }
+}
+
 /* ---- Interrupts -------------------------------------------------------------------------------- */
 
 static void run_int_storm(void)
@@ -395,6 +404,7 @@ const struct payload storm_payloads[] = {
     {"uart-all", run_uart_all},
     {"uart-random", run_uart_random},
     {"echo", run_echo},
+    {"idle", run_idle},
     {"int-storm", run_int_storm},
     {"int-nest", run_int_nest},
     {"fault-storm", run_fault_storm},
