@@ -18,10 +18,24 @@ static uint64_t host_now(const struct hv_guest_clock *guest)
     return hv_clock_now(guest->clock.source).v;
 }
 
-/* What the host's time says with its sleep in it. */
-static uint64_t host_now_with_sleep(const struct hv_guest_clock *guest)
+/* One look at the host: what follows from it is as of then, and no time falls between two looks. */
+struct host_moment {
+    uint64_t now_ns;
+    uint64_t asleep_ns; /* what that leaves out */
+};
+
+static struct host_moment look_at_host(const struct hv_guest_clock *guest)
 {
-    return host_now(guest) + hv_clock_asleep_ns(guest->clock.source);
+    struct host_moment moment;
+
+    moment.now_ns = host_now(guest);
+    moment.asleep_ns = hv_clock_asleep_ns(guest->clock.source);
+    return moment;
+}
+
+static uint64_t with_sleep(struct host_moment moment)
+{
+    return moment.now_ns + moment.asleep_ns;
 }
 
 /* What it shows, but for invariant (1). */
@@ -183,48 +197,55 @@ static uint64_t later(uint64_t a_ns, uint64_t b_ns)
     return before(a_ns, b_ns) ? b_ns : a_ns;
 }
 
-bool hv_guest_clock_unaware(const struct hv_guest_clock *guest)
+/* For how long has the host slept, when it has slept for @asleep_ns in all, and nobody noticed? */
+static uint64_t unnoticed_ns(const struct hv_guest_clock *guest, uint64_t asleep_ns)
 {
-    return !before(hv_clock_asleep_ns(guest->clock.source),
-                   hv_load_relaxed(&guest->asleep_ns) + HV_GUEST_CLOCK_SLEEP_MIN_NS);
+    uint64_t noticed_ns = hv_load_relaxed(&guest->asleep_ns);
+
+    return before(asleep_ns, noticed_ns + HV_GUEST_CLOCK_SLEEP_MIN_NS) ? 0 : asleep_ns - noticed_ns;
 }
 
-/* For how long has the host slept unnoticed? It is noticed by this. */
-static uint64_t notice_sleep_locked(struct hv_guest_clock *guest) HV_REQUIRES(&guest->lock)
+bool hv_guest_clock_unaware(const struct hv_guest_clock *guest)
 {
-    uint64_t asleep_ns = hv_clock_asleep_ns(guest->clock.source);
-    uint64_t span_ns = asleep_ns - hv_load_relaxed(&guest->asleep_ns);
+    return unnoticed_ns(guest, hv_clock_asleep_ns(guest->clock.source)) > 0;
+}
 
-    if (!hv_guest_clock_unaware(guest)) {
-        return 0;
+/* The same, and it is noticed by this. */
+static uint64_t notice_sleep_locked(struct hv_guest_clock *guest, uint64_t asleep_ns)
+    HV_REQUIRES(&guest->lock)
+{
+    uint64_t span_ns = unnoticed_ns(guest, asleep_ns);
+
+    if (span_ns > 0) {
+        hv_store_relaxed(&guest->asleep_ns, asleep_ns);
+        hv_count(&guest->counters.suspends, 1);
+        hv_count(&guest->counters.suspended_ns, span_ns);
     }
-    hv_store_relaxed(&guest->asleep_ns, asleep_ns);
-    hv_count(&guest->counters.suspends, 1);
-    hv_count(&guest->counters.suspended_ns, span_ns);
     return span_ns;
 }
 
 void hv_guest_clock_freeze(struct hv_guest_clock *guest)
 {
-    uint64_t host_ns, guest_ns;
-
     hv_lock_take(&guest->lock);
     if (!hv_load_relaxed(&guest->frozen)) {
-        host_ns = host_now(guest);
-        guest_ns = hv_load_relaxed(&guest->guest_ns) + (host_ns - hv_load_relaxed(&guest->host_ns));
+        struct host_moment moment = look_at_host(guest);
+        uint64_t guest_ns =
+            hv_load_relaxed(&guest->guest_ns) + (moment.now_ns - hv_load_relaxed(&guest->host_ns));
+
         guest_ns = later(guest_ns, hv_load_seq(&guest->last_ns));
         /* A sleep before is no part of the stop. */
-        guest_ns += apply_policy_locked(guest, notice_sleep_locked(guest));
-        set_locked(guest, host_ns, guest_ns, true);
-        guest->stopped_at_ns = host_now_with_sleep(guest);
+        guest_ns += apply_policy_locked(guest, notice_sleep_locked(guest, moment.asleep_ns));
+        set_locked(guest, moment.now_ns, guest_ns, true);
+        guest->stopped_at_ns = with_sleep(moment);
         guest->absent_ns = 0;
     }
     hv_lock_drop(&guest->lock);
 }
 
-static uint64_t stopped_for_locked(const struct hv_guest_clock *guest) HV_REQUIRES(&guest->lock)
+static uint64_t stopped_for_locked(const struct hv_guest_clock *guest, struct host_moment moment)
+    HV_REQUIRES(&guest->lock)
 {
-    uint64_t now_ns = host_now_with_sleep(guest);
+    uint64_t now_ns = with_sleep(moment);
     uint64_t here_ns = before(guest->stopped_at_ns, now_ns) ? now_ns - guest->stopped_at_ns : 0;
 
     return here_ns + guest->absent_ns;
@@ -232,18 +253,18 @@ static uint64_t stopped_for_locked(const struct hv_guest_clock *guest) HV_REQUIR
 
 void hv_guest_clock_thaw(struct hv_guest_clock *guest)
 {
-    uint64_t span_ns, guest_ns;
-
     hv_lock_take(&guest->lock);
     if (hv_load_relaxed(&guest->frozen)) {
-        span_ns = stopped_for_locked(guest);
-        guest_ns = later(hv_load_relaxed(&guest->guest_ns), hv_load_seq(&guest->last_ns));
+        struct host_moment moment = look_at_host(guest);
+        uint64_t span_ns = stopped_for_locked(guest, moment);
+        uint64_t guest_ns = later(hv_load_relaxed(&guest->guest_ns), hv_load_seq(&guest->last_ns));
+
         hv_count(&guest->counters.stops, 1);
         hv_count(&guest->counters.stopped_ns, span_ns);
         /* One meanwhile was a part of it. */
-        hv_store_relaxed(&guest->asleep_ns, later(hv_load_relaxed(&guest->asleep_ns),
-                                                  hv_clock_asleep_ns(guest->clock.source)));
-        set_locked(guest, host_now(guest), guest_ns + apply_policy_locked(guest, span_ns), false);
+        hv_store_relaxed(&guest->asleep_ns,
+                         later(hv_load_relaxed(&guest->asleep_ns), moment.asleep_ns));
+        set_locked(guest, moment.now_ns, guest_ns + apply_policy_locked(guest, span_ns), false);
     }
     hv_lock_drop(&guest->lock);
 }
@@ -257,7 +278,7 @@ void hv_guest_clock_save(struct hv_guest_clock *guest, struct hv_guest_clock_rec
 
     hv_lock_take(&guest->lock);
     if (hv_load_relaxed(&guest->frozen)) {
-        uint64_t span_ns = stopped_for_locked(guest);
+        uint64_t span_ns = stopped_for_locked(guest, look_at_host(guest));
 
         guest_ns = hv_load_relaxed(&guest->guest_ns);
         wall_ns -= span_ns < wall_ns ? span_ns : wall_ns;
@@ -289,14 +310,18 @@ void hv_guest_clock_load(struct hv_guest_clock *guest, const struct hv_guest_clo
     uint64_t wall_ns = hv_clock_wall_ns(&guest->clock);
     uint64_t absent_ns = wall_ns > record->wall_ns ? wall_ns - record->wall_ns : 0;
     uint64_t guest_ns = record->guest_ns;
+    struct host_moment moment;
 
     hv_lock_take(&guest->lock);
-    guest->stopped_at_ns = host_now_with_sleep(guest);
+    moment = look_at_host(guest);
+    guest->stopped_at_ns = with_sleep(moment);
     guest->absent_ns = absent_ns;
+    /* It is a part of that. */
+    hv_store_relaxed(&guest->asleep_ns, moment.asleep_ns);
     if (!hv_load_relaxed(&guest->frozen)) {
         guest_ns += apply_policy_locked(guest, absent_ns);
     }
     hv_store_seq(&guest->last_ns, guest_ns);
-    set_locked(guest, host_now(guest), guest_ns, hv_load_relaxed(&guest->frozen));
+    set_locked(guest, moment.now_ns, guest_ns, hv_load_relaxed(&guest->frozen));
     hv_lock_drop(&guest->lock);
 }

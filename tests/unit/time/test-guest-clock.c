@@ -19,15 +19,20 @@ static void moved(void *context)
     hv_add_relaxed(&moves, 1);
 }
 
-static void make(enum hv_clock_policy policy)
+static void make_on(const struct hv_clock *clock, enum hv_clock_policy policy)
 {
     const struct hv_guest_clock_config config = {
-        .host = &host, .policy = policy, .start_ns = 7, .moved = moved};
+        .host = clock, .policy = policy, .start_ns = 7, .moved = moved};
 
     hv_guest_clock_finish(&guest);
     hv_clock_init_simulated(&host, (hv_ns){BEGIN});
     hv_guest_clock_init(&guest, &config);
     moves = 0;
+}
+
+static void make(enum hv_clock_policy policy)
+{
+    make_on(&host, policy);
 }
 
 /* As a machine's owner does; whether the host had slept. */
@@ -146,6 +151,40 @@ static void test_suspend(void)
         TAP_EQ(guest.counters.suspended_ns, 2 * HOUR);
         TAP_EQ(guest.counters.withheld_ns, 2 * (HOUR - passes));
         TAP_EQ(guest.counters.stopped_ns, 0);
+    }
+}
+
+/* The host's clock, at the n-th look at which the host falls asleep for an hour; 0: it does not. */
+static unsigned asleep_at;
+
+static hv_ns read_drowsy(const struct hv_clock *clock)
+{
+    if (asleep_at > 0 && --asleep_at == 0) {
+        hv_clock_sleep(&host, HOUR);
+    }
+    return hv_clock_now(clock->source);
+}
+
+/* At whichever look at its clock, amid a pause or the end of one: that time is counted, and once. */
+static void test_suspend_amid_pause(void)
+{
+    static const struct hv_clock_ops ops = {.now = read_drowsy};
+    struct hv_clock drowsy;
+
+    hv_clock_init_derived(&drowsy, &host, &ops);
+    for (unsigned at = 1; at <= 8; at++) {
+        make_on(&drowsy, HV_CLOCK_ADVANCE);
+        asleep_at = at;
+        hv_guest_clock_freeze(&guest);
+        hv_clock_advance(&host, 5);
+        hv_guest_clock_thaw(&guest);
+        while (asleep_at > 0) {
+            (void)now();
+        }
+        (void)follow();
+        TAP_EQ(now(), 7 + 5 + HOUR);
+        TAP_EQ(guest.counters.suspended_ns + guest.counters.stopped_ns, 5 + HOUR);
+        TAP_OK(!follow());
     }
 }
 
@@ -325,6 +364,20 @@ static void test_save_restore(void)
     }
 }
 
+/* Its host sleeps, and it is restored before anybody noticed: it has been away for that long already. */
+static void test_restore_asleep(void)
+{
+    struct hv_guest_clock_record record;
+
+    make(HV_CLOCK_ADVANCE);
+    hv_guest_clock_save(&guest, &record);
+    hv_clock_sleep(&host, HOUR);
+    hv_guest_clock_load(&guest, &record);
+    TAP_EQ(now(), record.guest_ns + HOUR);
+    TAP_OK(!follow());
+    TAP_EQ(now(), record.guest_ns + HOUR);
+}
+
 /* The new host's wall clock is behind: nothing passed, as far as anybody can tell. */
 static void test_restore_earlier(void)
 {
@@ -365,10 +418,12 @@ int main(int argc, char **argv)
         {"clock.freeze", test_freeze},
         {"clock.advance", test_advance},
         {"time.guest-clock.suspend", test_suspend},
+        {"time.guest-clock.suspend-amid-pause", test_suspend_amid_pause},
         {"clock.host-step-back", test_step_back},
         {"vpt.gtime-monotonic", test_monotonic},
         {"time.guest-clock.overtaken", test_overtaken},
         {"time.guest-clock.save-restore", test_save_restore},
+        {"time.guest-clock.restore-asleep", test_restore_asleep},
         {"time.guest-clock.restore-earlier", test_restore_earlier},
         {"time.guest-clock.bad-record", test_bad_record},
     };
