@@ -147,6 +147,9 @@ static hv_ns host_moment(const struct hv_clock *clock, hv_ns moment)
         host_ns = hv_seqcount_load(&guest->host_ns);
         guest_ns = hv_seqcount_load(&guest->guest_ns);
     } while (hv_seqcount_read_retry(&guest->sequence, sequence));
+    if (moment.v == HV_NS_NEVER.v) {
+        return moment;
+    }
     if (moment.v >= guest_ns) {
         return hv_ns_add((hv_ns){host_ns}, moment.v - guest_ns);
     }

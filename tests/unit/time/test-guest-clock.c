@@ -81,6 +81,7 @@ static void test_moments(void)
         TAP_OK(follow());
     }
     TAP_EQ(hv_clock_source_moment(&guest.clock, (hv_ns){0}).v, 0);
+    TAP_EQ(hv_clock_source_moment(&guest.clock, HV_NS_NEVER).v, HV_NS_NEVER.v);
     TAP_EQ(hv_clock_source_moment(&guest.clock, (hv_ns){now() + 5}).v, hv_clock_now(&host).v + 5);
 }
 
