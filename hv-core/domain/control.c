@@ -155,30 +155,6 @@ struct tick_change {
     const struct hv_vpt_policy *policy;
 };
 
-static bool lacks_timer(const struct hv_domain *domain, enum hv_vpt_source source)
-{
-    unsigned part = 0;
-
-    switch (source) {
-    case HV_VPT_PIT:
-        part = HV_TIMER_PIT;
-        break;
-    case HV_VPT_RTC:
-        part = HV_TIMER_RTC;
-        break;
-    case HV_VPT_HPET0:
-    case HV_VPT_HPET1:
-    case HV_VPT_HPET2:
-        part = HV_TIMER_HPET;
-        break;
-    case HV_VPT_LAPIC:
-    case HV_VPT_PM:
-    case HV_VPT_SOURCES:
-        break;
-    }
-    return domain->layout.timers_absent & part;
-}
-
 static int set_tick_policy(struct hv_domain *domain, void *context)
 {
     const struct tick_change *change = context;
@@ -193,7 +169,7 @@ int hv_domain_set_tick_policy(struct hv_domain *domain, enum hv_vpt_source sourc
     struct tick_change change = {source, policy};
     const char *wrong = hv_vpt_policy_check(source, policy);
 
-    if (!wrong && lacks_timer(domain, source)) {
+    if (!wrong && hv_platform_lacks(&domain->platform, source)) {
         wrong = "the machine has no such timer";
     }
     hv_format(why, why_size, "%s", wrong ? wrong : "the machine is being destroyed");

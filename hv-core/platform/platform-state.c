@@ -7,48 +7,84 @@
 
 #include "base/format.h"
 
-/* Timers in the order of their numbers: the devices', then each vCPU's. */
 #define PLATFORM_DEVICE_TIMERS (3u + HV_HPET_TIMERS)
 
-/* What a device timer is part of, as far as a machine may lack it. */
-static unsigned platform_part(unsigned index)
+/* And the lock of the device that it is part of. */
+struct platform_timer {
+    struct hv_vpt *vpt;
+    struct hv_lock *lock;
+};
+
+/*
+ * Timers in the order of their numbers: the devices', then each vCPU's. Behind those the RTC's for its
+ * seconds, which has no number: nobody waits for its ticks.
+ */
+static struct platform_timer platform_timer(struct hv_platform *platform, unsigned index)
 {
+    struct hv_lapic *lapic;
+
     switch (index) {
     case 0:
-        return HV_TIMER_PIT;
+        return (struct platform_timer){&platform->pit.timer, &platform->pit.lock};
     case 1:
-        return HV_TIMER_RTC;
+        return (struct platform_timer){&platform->rtc.periodic, &platform->rtc.lock};
     case 2:
-        return 0; /* the ACPI PM timer */
+        return (struct platform_timer){&platform->acpi.timer, &platform->acpi.lock};
     default:
-        return index < PLATFORM_DEVICE_TIMERS ? HV_TIMER_HPET : 0;
+        break;
     }
+    if (index < PLATFORM_DEVICE_TIMERS) {
+        return (struct platform_timer){&platform->hpet.timer[index - 3].vpt, &platform->hpet.lock};
+    }
+    index -= PLATFORM_DEVICE_TIMERS;
+    if (index == platform->lapics.count) {
+        return (struct platform_timer){&platform->rtc.update, &platform->rtc.lock};
+    }
+    lapic = &platform->lapics.lapic[index];
+    return (struct platform_timer){&lapic->timer, &lapic->lock};
+}
+
+static unsigned platform_numbered(const struct hv_platform *platform)
+{
+    return PLATFORM_DEVICE_TIMERS + platform->lapics.count;
+}
+
+bool hv_platform_lacks(const struct hv_platform *platform, enum hv_vpt_source source)
+{
+    switch (source) {
+    case HV_VPT_PIT:
+        return platform->timers_absent & HV_TIMER_PIT;
+    case HV_VPT_RTC:
+        return platform->timers_absent & HV_TIMER_RTC;
+    case HV_VPT_HPET0:
+    case HV_VPT_HPET1:
+    case HV_VPT_HPET2:
+        return platform->timers_absent & HV_TIMER_HPET;
+    case HV_VPT_LAPIC:
+    case HV_VPT_PM:
+    case HV_VPT_SOURCES:
+        break;
+    }
+    return false;
+}
+
+static const struct hv_vpt *platform_vpt(const struct hv_platform *platform, unsigned index)
+{
+    return platform_timer((struct hv_platform *)platform, index).vpt;
 }
 
 static bool platform_lacks(const struct hv_platform *platform, unsigned index)
 {
-    return platform->timers_absent & platform_part(index);
+    return hv_platform_lacks(platform, platform_vpt(platform, index)->source);
 }
 
-static const struct hv_vpt *platform_timer(const struct hv_platform *platform, unsigned index)
+/* Those that are absent are passed over. */
+static const struct hv_vpt *platform_present(const struct hv_platform *platform, unsigned index)
 {
-    /* Those that are absent are passed over. */
     for (unsigned i = 0; i <= index && i < PLATFORM_DEVICE_TIMERS; i++) {
         index += platform_lacks(platform, i);
     }
-    switch (index) {
-    case 0:
-        return &platform->pit.timer;
-    case 1:
-        return &platform->rtc.periodic;
-    case 2:
-        return &platform->acpi.timer;
-    default:
-        if (index < PLATFORM_DEVICE_TIMERS) {
-            return &platform->hpet.timer[index - 3].vpt;
-        }
-        return &platform->lapics.lapic[index - PLATFORM_DEVICE_TIMERS].timer;
-    }
+    return platform_vpt(platform, index);
 }
 
 unsigned hv_platform_timers(const struct hv_platform *platform)
@@ -81,7 +117,7 @@ static void platform_describe(const struct hv_vpt *vpt, struct hv_platform_timer
 void hv_platform_get_timer(const struct hv_platform *platform, unsigned index,
                            struct hv_platform_timer *timer_out)
 {
-    const struct hv_vpt *vpt = platform_timer(platform, index);
+    const struct hv_vpt *vpt = platform_present(platform, index);
     const struct hv_vpt_counters *counters = &vpt->counters;
 
     *timer_out = (struct hv_platform_timer){
@@ -108,54 +144,24 @@ void hv_platform_get_timer(const struct hv_platform *platform, unsigned index,
     platform_describe(vpt, timer_out);
 }
 
-static void set_policy(struct hv_lock *lock, struct hv_vpt *vpt, const struct hv_vpt_policy *policy)
-{
-    hv_lock_take(lock);
-    hv_vpt_set_policy(vpt, policy);
-    hv_lock_drop(lock);
-}
-
 void hv_platform_set_tick_policy(struct hv_platform *platform, enum hv_vpt_source source,
                                  const struct hv_vpt_policy *policy)
 {
-    struct hv_hpet *hpet = &platform->hpet;
+    for (unsigned i = 0; i < platform_numbered(platform); i++) {
+        struct platform_timer timer = platform_timer(platform, i);
 
-    switch (source) {
-    case HV_VPT_LAPIC:
-        for (unsigned i = 0; i < platform->lapics.count; i++) {
-            struct hv_lapic *lapic = &platform->lapics.lapic[i];
-
-            set_policy(&lapic->lock, &lapic->timer, policy);
+        if (timer.vpt->source == source) {
+            hv_lock_take(timer.lock);
+            hv_vpt_set_policy(timer.vpt, policy);
+            hv_lock_drop(timer.lock);
         }
-        break;
-    case HV_VPT_PIT:
-        set_policy(&platform->pit.lock, &platform->pit.timer, policy);
-        break;
-    case HV_VPT_RTC:
-        set_policy(&platform->rtc.lock, &platform->rtc.periodic, policy);
-        break;
-    case HV_VPT_HPET0:
-    case HV_VPT_HPET1:
-    case HV_VPT_HPET2:
-        set_policy(&hpet->lock, &hpet->timer[source - HV_VPT_HPET0].vpt, policy);
-        break;
-    case HV_VPT_PM:
-    case HV_VPT_SOURCES:
-        break;
     }
 }
 
 static void platform_each_timer(struct hv_platform *platform, void (*act)(struct hv_vpt *vpt))
 {
-    act(&platform->pit.timer);
-    act(&platform->rtc.periodic);
-    act(&platform->rtc.update);
-    act(&platform->acpi.timer);
-    for (unsigned i = 0; i < HV_HPET_TIMERS; i++) {
-        act(&platform->hpet.timer[i].vpt);
-    }
-    for (unsigned i = 0; i < platform->lapics.count; i++) {
-        act(&platform->lapics.lapic[i].timer);
+    for (unsigned i = 0; i <= platform_numbered(platform); i++) {
+        act(platform_timer(platform, i).vpt);
     }
 }
 
@@ -188,28 +194,16 @@ void hv_platform_resume(struct hv_platform *platform)
     platform_each_timer(platform, hv_vpt_resume);
 }
 
-static void platform_rearm(struct hv_lock *lock, struct hv_vpt *vpt)
-{
-    hv_lock_take(lock);
-    hv_vpt_rearm(vpt);
-    hv_lock_drop(lock);
-}
-
 void hv_platform_rearm_timers(struct hv_platform *platform)
 {
     /* First: what moves the clock from here on sets it again. */
     hv_store_seq(&platform->clock_moved, false);
-    platform_rearm(&platform->pit.lock, &platform->pit.timer);
-    platform_rearm(&platform->rtc.lock, &platform->rtc.periodic);
-    platform_rearm(&platform->rtc.lock, &platform->rtc.update);
-    platform_rearm(&platform->acpi.lock, &platform->acpi.timer);
-    for (unsigned i = 0; i < HV_HPET_TIMERS; i++) {
-        platform_rearm(&platform->hpet.lock, &platform->hpet.timer[i].vpt);
-    }
-    for (unsigned i = 0; i < platform->lapics.count; i++) {
-        struct hv_lapic *lapic = &platform->lapics.lapic[i];
+    for (unsigned i = 0; i <= platform_numbered(platform); i++) {
+        struct platform_timer timer = platform_timer(platform, i);
 
-        platform_rearm(&lapic->lock, &lapic->timer);
+        hv_lock_take(timer.lock);
+        hv_vpt_rearm(timer.vpt);
+        hv_lock_drop(timer.lock);
     }
 }
 

@@ -223,6 +223,9 @@ void hv_platform_msi(struct hv_platform *platform, uint64_t address, uint32_t da
 size_t hv_platform_console_input(struct hv_platform *platform, const uint8_t *data, size_t bytes);
 void hv_platform_console_writable(struct hv_platform *platform);
 
+/** The machine was made without the device that @source is part of. Any thread, any lock. */
+bool hv_platform_lacks(const struct hv_platform *platform, enum hv_vpt_source source);
+
 /**
  * Change what becomes of missed ticks of all timers of @source (of all local APICs). From the next tick
  * on; the policy is one that hv_vpt_policy_check() allows. Any thread, no lock held.
