@@ -68,11 +68,10 @@ static void add_entry(struct hv_roster *roster, struct hv_roster_entry *entry,
 {
     entry->domain = domain;
     entry->handle = hv_domain_handle(domain);
-    entry->told = hv_load_seq(&domain->changes);
     hv_lock_take(&roster->lock);
     hv_list_push_tail(&roster->entries, &entry->link);
     hv_lock_drop(&roster->lock);
-    /* Killed before it was listed, it has changed unseen. */
+    /* Killed before it was listed, perhaps gone by now, it has changed unseen. */
     hv_eventcount_signal(&roster->core->changes);
 }
 

@@ -153,29 +153,36 @@ static void *join_second(void *context)
     return NULL;
 }
 
+/* Make a machine, and stop its maker before it is listed. False: the case has failed, or is left out. */
+static bool stop_at_made(void)
+{
+    if (!HV_CONFIG_RACE_POINTS) {
+        tap_skip("Race points are off in this build.");
+        return false;
+    }
+    if (!serving_start(&serving, HV_NS_NEVER.v) || !serving_join(&serving, &first)) {
+        return false;
+    }
+    hv_race_begin();
+    hv_race_stop(1, "roster.create.made", 0);
+    first.request.body.create = (struct hv_op_create){
+        .name = "late", .engine = "soft", .memory_bytes = 2 * HV_MIB, .vcpus = 1};
+    return peer_send(&first, HV_OP_CREATE, sizeof(struct hv_op_create)) &&
+           hv_race_await(1, "roster.create.made");
+}
+
 /*
  * A machine has been made and not been listed yet, when its maker loses the lease. Who gets it waits
  * until nothing is at work: undone before that, the machine would be missed.
  */
 static void test_made_while_lost(void)
 {
-    struct hv_op_create *create = &first.request.body.create;
     _Atomic bool joined = false;
     pthread_t thread;
 
-    if (!HV_CONFIG_RACE_POINTS) {
-        tap_skip("Race points are off in this build.");
+    if (!stop_at_made()) {
         return;
     }
-    if (!serving_start(&serving, HV_NS_NEVER.v) || !serving_join(&serving, &first)) {
-        return;
-    }
-    hv_race_begin();
-    hv_race_stop(1, "roster.create.made", 0);
-    *create = (struct hv_op_create){
-        .name = "late", .engine = "soft", .memory_bytes = 2 * HV_MIB, .vcpus = 1};
-    TAP_OK(peer_send(&first, HV_OP_CREATE, sizeof(*create)));
-    TAP_OK(hv_race_await(1, "roster.create.made"));
     TAP_EQ(serving_domains(&serving), 1u);
     TAP_OK(pthread_create(&thread, NULL, join_second, &joined) == 0);
     TAP_OK(peer_await_end(&first));
@@ -186,6 +193,26 @@ static void test_made_while_lost(void)
     TAP_AWAIT(serving_domains(&serving) == 0);
     peer_finish(&first);
     peer_finish(&second);
+    serving_stop(&serving);
+}
+
+/* Killed by who guessed its handle, it is gone before it is listed. That is told, and it is forgotten. */
+static void test_gone_while_made(void)
+{
+    hv_handle handle;
+
+    if (!stop_at_made()) {
+        return;
+    }
+    TAP_EQ(hv_core_list(serving.core, &handle, 1), 1u);
+    TAP_EQ(peer_call_domain(&first, HV_OP_KILL, handle.v), 0);
+    TAP_AWAIT(peer_call_domain(&first, HV_OP_STATUS, handle.v) == -ENOENT);
+    hv_race_end();
+    TAP_OK(peer_await_state(&first, handle.v, HV_DOMAIN_STATE_GONE));
+    first.request.body.after.handle = 0;
+    TAP_EQ(peer_call(&first, HV_OP_LIST, sizeof(struct hv_op_after)), 0);
+    TAP_EQ(first.answer.body.listing.count, 0u);
+    peer_finish(&first);
     serving_stop(&serving);
 }
 
@@ -293,6 +320,7 @@ int main(int argc, char **argv)
         {"control.lease.half-made", test_half_made},
         {"control.lease.unanswered", test_unanswered},
         {"control.lease.made-while-lost", test_made_while_lost},
+        {"control.lease.gone-while-made", test_gone_while_made},
         {"control.lease.deaf", test_deaf},
         {"control.lease.linger", test_linger},
         {"control.lease.other-user", test_other_user},
