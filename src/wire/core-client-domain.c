@@ -148,6 +148,18 @@ void hv_domain_put(struct hv_domain *domain)
     }
 }
 
+/* Handles whose ids, their low 16 bits, rise from that of @after on: what did not would have no end. */
+static gboolean is_listing(const struct hv_op_listing *listing, guint64 after)
+{
+    gboolean good = listing->count <= HV_OP_LISTED_MAX;
+
+    for (guint i = 0; good && i < listing->count; i++) {
+        good = (guint16)listing->listed[i].handle > (guint16)after;
+        after = listing->listed[i].handle;
+    }
+    return good;
+}
+
 size_t hv_core_list(const struct hv_core *core, hv_handle *handles, size_t max)
 {
     const struct hv_op_listing *listing;
@@ -162,7 +174,7 @@ size_t hv_core_list(const struct hv_core *core, hv_handle *handles, size_t max)
         int rc = core_call((struct hv_core *)(uintptr_t)core, HV_OP_LIST, &request,
                            sizeof(request.body.after), &answer, sizeof(*listing), NULL);
 
-        if (rc < 0 || listing->count > HV_OP_LISTED_MAX) {
+        if (rc < 0 || !is_listing(listing, request.body.after.handle)) {
             break;
         }
         for (guint i = 0; i < listing->count; i++, count++) {

@@ -310,6 +310,52 @@ static void test_refusal(void)
     end();
 }
 
+static gint listed;
+
+static void *list(void *context)
+{
+    g_atomic_int_set(&listed, (gint)hv_core_list(context, NULL, 0));
+    return NULL;
+}
+
+static bool tell_listing(uint32_t count, uint64_t first, uint64_t step)
+{
+    answer.body.listing = (struct hv_op_listing){.count = count};
+    for (unsigned i = 0; i < HV_OP_LISTED_MAX; i++) {
+        answer.body.listing.listed[i].handle = first + i * step;
+    }
+    return hear() && request.header.op == HV_OP_LIST &&
+           say(HV_OP_LIST, request.header.serial, 0, sizeof(answer.body.listing), -1);
+}
+
+/* In parts, as many as there are; but not without an end, nor more than a message has room for. */
+static void test_listing(void)
+{
+    static const struct {
+        uint32_t count;
+        uint64_t first, step;
+        gint listed;
+    } parts[] = {
+        {3, HV_OP_LISTED_MAX + 1, 5, HV_OP_LISTED_MAX + 3},
+        {HV_OP_LISTED_MAX, HV_OP_LISTED_MAX, 1, HV_OP_LISTED_MAX},
+        {HV_OP_LISTED_MAX, HV_OP_LISTED_MAX + 1, 0x10000, HV_OP_LISTED_MAX},
+        {HV_OP_LISTED_MAX + 1, HV_OP_LISTED_MAX + 1, 1, HV_OP_LISTED_MAX},
+    };
+
+    TAP_OK(begin());
+    for (unsigned i = 0; i < HV_ARRAY_LEN(parts); i++) {
+        GThread *thread;
+
+        g_atomic_int_set(&listed, -1);
+        thread = g_thread_new("list", list, core);
+        TAP_OK(tell_listing(HV_OP_LISTED_MAX, 1, 1));
+        TAP_OK(tell_listing(parts[i].count, parts[i].first, parts[i].step));
+        TAP_AWAIT(g_atomic_int_get(&listed) == parts[i].listed);
+        g_thread_join(thread);
+    }
+    end();
+}
+
 static bool write_output(uint64_t handle, uint64_t position, const char *text)
 {
     struct hv_op_console *console = &answer.body.console;
@@ -495,6 +541,7 @@ int main(int argc, char **argv)
         {"wire.core-client.welcomes", test_welcomes},
         {"wire.core-client.answers", test_answers},
         {"wire.core-client.refusal", test_refusal},
+        {"wire.core-client.listing", test_listing},
         {"wire.core-client.output", test_output},
         {"wire.core-client.output-beyond", test_output_beyond},
         {"wire.core-client.report", test_report},
