@@ -2,10 +2,7 @@
 /* Structures of the core into those of messages, member by member. */
 #include "control/answer.h"
 
-#include <errno.h>
 #include <string.h>
-
-#include "base/alloc.h"
 
 #include <hv/teardown.h>
 
@@ -112,19 +109,14 @@ void hv_answer_teardown(struct hv_domain *domain, struct hv_op_teardown *teardow
     };
 }
 
-int hv_answer_holds(struct hv_domain *domain, struct hv_op_holds *holds_out)
+void hv_answer_holds(struct hv_domain *domain, struct hv_op_holds *holds_out)
 {
-    struct hv_foreign_hold *holds = hv_alloc(HV_OP_HOLDS_MAX, sizeof(*holds));
+    struct hv_foreign_hold holds[HV_OP_HOLDS_MAX];
 
     memset(holds_out, 0, sizeof(*holds_out));
-    if (!holds) {
-        return -ENOMEM;
-    }
     holds_out->count = hv_domain_get_holds(domain, holds, HV_OP_HOLDS_MAX);
     for (size_t i = 0; i < holds_out->count && i < HV_OP_HOLDS_MAX; i++) {
         memcpy(holds_out->hold[i].mapper, holds[i].mapper, sizeof(holds[i].mapper));
         holds_out->hold[i].frames = holds[i].frames;
     }
-    hv_free(holds);
-    return 0;
 }

@@ -9,5 +9,4 @@ void hv_answer_status(struct hv_domain *domain, struct hv_op_status *status_out)
 /** As hv_domain_get_crash(). */
 HV_MUST_CHECK int hv_answer_crash(struct hv_domain *domain, struct hv_op_crash *crash_out);
 void hv_answer_teardown(struct hv_domain *domain, struct hv_op_teardown *teardown_out);
-/** -ENOMEM. */
-HV_MUST_CHECK int hv_answer_holds(struct hv_domain *domain, struct hv_op_holds *holds_out);
+void hv_answer_holds(struct hv_domain *domain, struct hv_op_holds *holds_out);
