@@ -117,6 +117,9 @@ static const char *check_console(const struct hv_op_request *request)
 {
     const struct hv_op_console *console = &request->body.console;
 
+    if (console->bytes == 0) {
+        return "no bytes are put in";
+    }
     return console->position == 0 && console->reserved == 0 ? NULL : reserved;
 }
 
@@ -169,9 +172,6 @@ static const char *find_fault(const struct hv_op_request *request, size_t bytes)
     fixed = sizeof(*header) + shapes[header->op].bytes;
     if (bytes < fixed || bytes != whole_bytes(request, fixed)) {
         return "the message is not as long as its operation's";
-    }
-    if (header->op == HV_OP_CONSOLE_IN && request->body.console.bytes == 0) {
-        return "no bytes are put in";
     }
     if (header->serial == 0 || header->result != 0 || header->reserved != 0) {
         return "a request has a serial number, no result, and nothing in what is reserved";
