@@ -6,7 +6,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/assert.h"
 #include "base/log.h"
 #include "control/operation.h"
 #include "control/packet.h"

@@ -42,7 +42,7 @@ static int make_staging(struct hv_link *link)
     return map_staging(link);
 }
 
-int hv_link_create(int fd, uint64_t epoch, struct hv_link **link_out)
+int hv_link_create(int fd, struct hv_link **link_out)
 {
     struct hv_link *link = hv_alloc(1, sizeof(*link));
     int rc;
@@ -51,7 +51,7 @@ int hv_link_create(int fd, uint64_t epoch, struct hv_link **link_out)
     if (!link) {
         return -ENOMEM;
     }
-    *link = (struct hv_link){.references = 1, .fd = -1, .epoch = epoch};
+    *link = (struct hv_link){.references = 1, .fd = -1};
     rc = make_staging(link);
     if (rc < 0) {
         hv_link_put(link);

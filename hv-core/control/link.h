@@ -15,7 +15,6 @@ struct hv_link {
     int fd;
     int staging_fd;
     uint8_t *staging; /* HV_OP_STAGING_BYTES */
-    uint64_t epoch;   /* of the lease */
 };
 
 /**
@@ -26,7 +25,7 @@ struct hv_link {
  * Returns 0 and *link_out, with one reference; -ENOMEM; -EAGAIN when the host has no file descriptor
  * left; -ENOTSUP when it cannot seal.
  */
-HV_MUST_CHECK int hv_link_create(int fd, uint64_t epoch, struct hv_link **link_out);
+HV_MUST_CHECK int hv_link_create(int fd, struct hv_link **link_out);
 
 void hv_link_get(struct hv_link *link);
 /** The last closes it. NULL is accepted. */

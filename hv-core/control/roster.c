@@ -255,11 +255,6 @@ void hv_roster_finish(struct hv_roster *roster)
 
 /* ---- looking ---- */
 
-static unsigned id_of(hv_handle handle)
-{
-    return hv_handle_id(handle);
-}
-
 /* The lowest id above, or NULL. */
 static struct hv_roster_entry *next_id_locked(const struct hv_roster *roster, unsigned after)
 {
@@ -268,7 +263,8 @@ static struct hv_roster_entry *next_id_locked(const struct hv_roster *roster, un
     hv_list_for_each(node, &roster->entries) {
         struct hv_roster_entry *entry = hv_list_entry(node, struct hv_roster_entry, link);
 
-        if (id_of(entry->handle) > after && (!next || id_of(entry->handle) < id_of(next->handle))) {
+        if (hv_handle_id(entry->handle) > after &&
+            (!next || hv_handle_id(entry->handle) < hv_handle_id(next->handle))) {
             next = entry;
         }
     }
@@ -278,7 +274,7 @@ static struct hv_roster_entry *next_id_locked(const struct hv_roster *roster, un
 void hv_roster_list(struct hv_roster *roster, hv_handle after, struct hv_op_listing *listing_out)
 {
     struct hv_roster_entry *entry;
-    unsigned id = id_of(after);
+    unsigned id = hv_handle_id(after);
 
     memset(listing_out, 0, sizeof(*listing_out));
     hv_lock_take(&roster->lock);
@@ -289,7 +285,7 @@ void hv_roster_list(struct hv_roster *roster, hv_handle after, struct hv_op_list
         listed->state = hv_load_seq(&entry->domain->state);
         listed->kept = entry->kept;
         memcpy(listed->name, entry->domain->name, sizeof(listed->name));
-        id = id_of(entry->handle);
+        id = hv_handle_id(entry->handle);
     }
     hv_lock_drop(&roster->lock);
 }

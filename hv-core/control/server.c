@@ -56,7 +56,7 @@ struct hv_control {
     int successor;                   /* who gets it then; -1: nobody */
     struct hv_op_request succession; /* his HELLO */
     uint64_t epoch;
-    uint64_t idle_since_ns; /* 0: it is not idle */
+    hv_ns lingers_until; /* HV_NS_NEVER: it is not idle, or never ends by itself */
 };
 
 static void wake(void *context)
@@ -66,6 +66,14 @@ static void wake(void *context)
     ssize_t written = write(control->wake, &one, sizeof(one));
 
     (void)written; /* it is full: he will look */
+}
+
+static void take_wake(const struct hv_control *control)
+{
+    uint64_t count;
+    ssize_t got = read(control->wake, &count, sizeof(count));
+
+    (void)got; /* that it was woken is all there is to know */
 }
 
 void hv_control_stop(struct hv_control *control)
@@ -186,7 +194,6 @@ static void fill_welcome(const struct hv_control *control, const struct hv_op_re
         .refused_call = refused ? hv_load_relaxed(&refused->last) : 0,
         .held = control->lease == LEASE_HELD,
         .domains = (uint32_t)hv_core_list(control->core, NULL, 0),
-        .statistics = hv_core_stat_fd(control->core) >= 0,
     };
 }
 
@@ -197,7 +204,6 @@ static void tell(const struct hv_control *control, int fd, const struct hv_op_re
     int rc;
 
     fill_welcome(control, hello, &answer);
-    answer.body.welcome.statistics = 0;
     rc = hv_packet_send(fd, &answer, answer.header.bytes, NULL, 0);
     (void)rc;
     close(fd);
@@ -222,7 +228,7 @@ static void grant(struct hv_control *control, int fd, const struct hv_op_request
     struct hv_op_answer answer;
     struct hv_link *link;
     int fds[HV_OP_FDS_MAX];
-    int rc = hv_link_create(fd, control->epoch + 1, &link);
+    int rc = hv_link_create(fd, &link);
 
     HV_ASSERT(control->lease == LEASE_FREE);
     if (rc < 0) {
@@ -234,6 +240,7 @@ static void grant(struct hv_control *control, int fd, const struct hv_op_request
     fill_welcome(control, hello, &answer);
     fds[0] = link->staging_fd;
     fds[1] = hv_core_stat_fd(control->core);
+    answer.body.welcome.statistics = fds[1] >= 0;
     rc = hv_packet_send(fd, &answer, answer.header.bytes, fds, fds[1] >= 0 ? 2 : 1);
     (void)rc; /* the next look at his connection says so */
     publish_link(control, link);
@@ -355,58 +362,29 @@ static bool is_idle(struct hv_control *control)
            hv_roster_count(&control->roster) == 0;
 }
 
-/* Milliseconds to sleep; 0 when it has lingered long enough. */
-static int linger(struct hv_control *control)
+static void linger(struct hv_control *control, hv_ns now)
 {
-    uint64_t now = hv_clock_host_now().v, left;
-
-    if (control->linger_ns == HV_NS_NEVER.v || !is_idle(control)) {
-        control->idle_since_ns = 0;
-        return -1;
+    if (!is_idle(control)) {
+        control->lingers_until = HV_NS_NEVER;
+    } else if (control->lingers_until.v == HV_NS_NEVER.v) {
+        control->lingers_until = hv_ns_add(now, control->linger_ns);
     }
-    if (control->idle_since_ns == 0) {
-        control->idle_since_ns = now;
-    }
-    if (now - control->idle_since_ns >= control->linger_ns) {
-        return 0;
-    }
-    left = (control->linger_ns - (now - control->idle_since_ns)) / HV_NS_PER_MS + 1;
-    return left < INT32_MAX ? (int)left : INT32_MAX;
 }
 
-/* How long to sleep at most, in ms; -1: for ever. */
-static int sleep_at_most(const struct hv_control *control, int linger_ms, hv_ns now)
+/* As poll(2) wants it: in ms, rounded up; -1: for ever. */
+static int sleep_until(hv_ns end, hv_ns now)
 {
-    uint64_t shut;
+    uint64_t ms = (end.v - now.v) / HV_NS_PER_MS + 1;
 
-    if (!hv_ns_before(now, control->door.shut_until)) {
-        return linger_ms;
+    if (end.v == HV_NS_NEVER.v) {
+        return -1;
     }
-    shut = (control->door.shut_until.v - now.v) / HV_NS_PER_MS + 1;
-    return linger_ms < 0 || (uint64_t)linger_ms > shut ? (int)shut : linger_ms;
+    return ms < INT32_MAX ? (int)ms : INT32_MAX;
 }
 
 static bool nobody_can_come(const struct hv_control *control)
 {
     return control->door.listener < 0 && control->door.callers == 0 && control->lease == LEASE_FREE;
-}
-
-/* poll(2) leaves out negative descriptors. @full: no request can be read now. */
-static void look_at(const struct hv_control *control, bool full, hv_ns now, struct pollfd *polls)
-{
-    for (unsigned i = 0; i < POLL_COUNT; i++) {
-        polls[i] = (struct pollfd){.fd = -1, .events = POLLIN};
-    }
-    polls[POLL_WAKE].fd = control->wake;
-    if (!hv_ns_before(now, control->door.shut_until)) {
-        polls[POLL_LISTENER].fd = control->door.listener;
-    }
-    if (control->lease == LEASE_HELD && !full) {
-        polls[POLL_LINK].fd = control->link->fd;
-    }
-    for (unsigned i = 0; i < control->door.callers; i++) {
-        polls[POLL_CALLERS + i].fd = control->door.caller[i];
-    }
 }
 
 static bool is_full(struct hv_control *control)
@@ -417,6 +395,24 @@ static bool is_full(struct hv_control *control)
         hv_workers_give_back(&control->workers, work);
     }
     return !work;
+}
+
+/* poll(2) leaves out negative descriptors. */
+static void look_at(struct hv_control *control, bool shut, struct pollfd *polls)
+{
+    for (unsigned i = 0; i < POLL_COUNT; i++) {
+        polls[i] = (struct pollfd){.fd = -1, .events = POLLIN};
+    }
+    polls[POLL_WAKE].fd = control->wake;
+    if (!shut) {
+        polls[POLL_LISTENER].fd = control->door.listener;
+    }
+    if (control->lease == LEASE_HELD && !is_full(control)) {
+        polls[POLL_LINK].fd = control->link->fd;
+    }
+    for (unsigned i = 0; i < control->door.callers; i++) {
+        polls[POLL_CALLERS + i].fd = control->door.caller[i];
+    }
 }
 
 /* The last first: who is heard leaves the row. */
@@ -434,19 +430,15 @@ static void hear_callers(struct hv_control *control, const struct pollfd *polls)
 
 static void serve(struct hv_control *control, const struct pollfd *polls)
 {
-    uint64_t woken;
-    ssize_t got;
-
     if (polls[POLL_WAKE].revents) {
-        got = read(control->wake, &woken, sizeof(woken));
-        (void)got; /* that it was woken is all there is to know */
+        take_wake(control);
     }
     hear_callers(control, polls);
     if (polls[POLL_LISTENER].revents) {
         hv_door_accept(&control->door, hv_clock_host_now());
     }
-    if (polls[POLL_LINK].revents && control->lease == LEASE_HELD &&
-        polls[POLL_LINK].fd == control->link->fd) {
+    /* Who has got the lease since it was looked at was not polled. */
+    if (polls[POLL_LINK].revents && control->lease == LEASE_HELD) {
         read_requests(control);
     }
     if (control->lease == LEASE_DRAINING && hv_workers_idle(&control->workers)) {
@@ -458,15 +450,19 @@ void hv_control_run(struct hv_control *control)
 {
     while (!hv_load_seq(&control->stopping) && !nobody_can_come(control)) {
         struct pollfd polls[POLL_COUNT];
-        bool full = control->lease == LEASE_HELD && is_full(control);
-        int linger_ms = linger(control);
-        hv_ns now = hv_clock_host_now();
+        hv_ns now = hv_clock_host_now(), end;
+        bool shut = hv_ns_before(now, control->door.shut_until);
 
-        if (linger_ms == 0) {
+        linger(control, now);
+        end = control->lingers_until;
+        if (!hv_ns_before(now, end)) {
             return;
         }
-        look_at(control, full, now, polls);
-        if (poll(polls, POLL_COUNT, sleep_at_most(control, linger_ms, now)) > 0) {
+        if (shut && hv_ns_before(control->door.shut_until, end)) {
+            end = control->door.shut_until;
+        }
+        look_at(control, shut, polls);
+        if (poll(polls, POLL_COUNT, sleep_until(end, now)) > 0) {
             serve(control, polls);
         }
     }
@@ -509,6 +505,7 @@ int hv_control_create(const struct hv_control_config *config, struct hv_control 
     control->refused = config->refused;
     control->linger_ns = config->linger_ns;
     control->successor = -1;
+    control->lingers_until = HV_NS_NEVER;
     before = hv_lock_owner_use(&config->core->locks);
     hv_lock_init(&control->lock, HV_RANK_LEAF, "control.link", 0);
     hv_roster_init(&control->roster, config->core);
@@ -535,12 +532,9 @@ static void end_lease(struct hv_control *control)
     set_successor(control, -1, NULL);
     while (!hv_workers_idle(&control->workers)) {
         struct pollfd woken = {.fd = control->wake, .events = POLLIN};
-        uint64_t count;
-        ssize_t got;
 
         poll(&woken, 1, -1);
-        got = read(control->wake, &count, sizeof(count));
-        (void)got;
+        take_wake(control);
     }
     hv_link_put(control->ending);
 }

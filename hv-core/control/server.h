@@ -2,10 +2,8 @@
 /*
  * Serving a core to a controller, over hv/op.h.
  *
- *                 .--HELLO---------------------.
- *                 v                            |
- *     FREE --HELLO--> HELD --connection ends--> DRAINING --nothing is at work--> FREE
- *                      '----another's HELLO---> DRAINING --nothing is at work--> HELD by him
+ *     FREE --HELLO--> HELD --its connection ends, or another's HELLO--> DRAINING
+ *     DRAINING --nothing is at work--> HELD by who has asked last; FREE: nobody has
  *
  * In DRAINING no request is begun; then what was half made is undone. So requests of two leases never
  * overlap, and what the next controller finds is whole.
