@@ -62,6 +62,7 @@ static int make_directory(const char *path)
     return 0;
 }
 
+/* Its descriptor is left open: the lock goes with the process. */
 static int take_lock(const char *directory, const char *pool)
 {
     char path[PATH_MAX];
@@ -81,7 +82,7 @@ static int take_lock(const char *directory, const char *pool)
         close(fd);
         return -1;
     }
-    return fd;
+    return 0;
 }
 
 static int start_listening(const char *directory, const char *pool)
@@ -113,19 +114,14 @@ static int start_listening(const char *directory, const char *pool)
     return fd;
 }
 
-int hv_socket_open(const char *pool, struct hv_socket *socket_out)
+int hv_socket_open(const char *pool)
 {
     char directory[PATH_MAX - 64];
 
-    *socket_out = (struct hv_socket){-1, -1};
     umask(077);
-    if (find_directory(directory, sizeof(directory)) < 0 || make_directory(directory) < 0) {
+    if (find_directory(directory, sizeof(directory)) < 0 || make_directory(directory) < 0 ||
+        take_lock(directory, pool) < 0) {
         return -1;
     }
-    socket_out->lock = take_lock(directory, pool);
-    if (socket_out->lock < 0) {
-        return -1;
-    }
-    socket_out->listener = start_listening(directory, pool);
-    return socket_out->listener < 0 ? -1 : 0;
+    return start_listening(directory, pool);
 }

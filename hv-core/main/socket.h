@@ -11,14 +11,9 @@
 
 #include <hv/compiler.h>
 
-struct hv_socket {
-    int listener;
-    int lock;
-};
-
 /**
  * Make directory, lock and socket, and listen. Both descriptors stay open until the process ends.
  *
- * Returns 0; or -1 when the reason was written (hv_options_complain()), in one line.
+ * Returns the socket; or -1 when the reason was written (hv_options_complain()), in one line.
  */
-HV_MUST_CHECK int hv_socket_open(const char *pool, struct hv_socket *socket_out);
+HV_MUST_CHECK int hv_socket_open(const char *pool);
