@@ -3,9 +3,9 @@
  * A core that is another process: lodge-core, reached over its control socket (hv/op.h).
  *
  * Who is linked with this library instead of the core calls the same functions, those of hv/domain.h,
- * hv/teardown.h, hv/guest-copy.h, hv/lock-stats.h and hv/stat-pages.h: they are defined here once more, each as a message
- * and its answer. So nothing above cares where the core is, but for who connects. There is no table of
- * functions in between: a program that is linked with both does not link.
+ * hv/teardown.h, hv/guest-copy.h, hv/lock-stats.h and hv/stat-pages.h: they are defined here once more,
+ * each as a message and its answer. So nothing above cares where the core is, but for who connects.
+ * There is no table of functions in between: a program that is linked with both does not link.
  *
  * What is different from a core in the same process:
  *   - the connection can be lost: the core has ended, or another controller has taken the lease. From

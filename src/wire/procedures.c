@@ -15,16 +15,6 @@ static const struct {
     {LV_MONITOR, lv_monitor_table, G_N_ELEMENTS(lv_monitor_table)},
 };
 
-guint32 lodge_procedure_end(guint32 program)
-{
-    for (gsize i = 0; i < G_N_ELEMENTS(programs); i++) {
-        if (programs[i].program == program) {
-            return programs[i].end;
-        }
-    }
-    return 0;
-}
-
 const LodgeProcedure *lodge_procedure_find(guint32 program, guint32 number)
 {
     for (gsize i = 0; i < G_N_ELEMENTS(programs); i++) {

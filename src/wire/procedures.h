@@ -15,6 +15,3 @@ typedef struct {
 
 /** Returns NULL for a program or a procedure that libvirt.x does not have. */
 const LodgeProcedure *lodge_procedure_find(guint32 program, guint32 number);
-
-/** All numbers of @program are below this; 0 when there is no such program. */
-guint32 lodge_procedure_end(guint32 program);
