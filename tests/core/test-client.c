@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* hv/domain.h by a socket: the functions of the core, from a core that is another process. */
+#include "../unit/control/guest-code.h"
+#include "../unit/wire/capture.h"
 #include "lib/tap.h"
 #include "lib/threads.h"
 #include "process.h"
@@ -25,26 +27,8 @@ static struct hv_core *core;
 
 /* Of all machines of a case. */
 static struct {
-    GMutex mutex;
-    GString *output; /* guarded by the mutex */
-    gsize room;      /* for output; guarded by the mutex */
     gint states, lost;
 } seen;
-
-static size_t take_output(void *context, const uint8_t *data, size_t bytes)
-{
-    gsize taken;
-
-    (void)context;
-    g_mutex_lock(&seen.mutex);
-    taken = MIN(bytes, seen.room);
-    seen.room -= taken;
-    g_string_append_len(seen.output, (const char *)data, (gssize)taken);
-    g_mutex_unlock(&seen.mutex);
-    return taken;
-}
-
-static const struct hv_console_ops console_ops = {.write = take_output};
 
 static void on_state(gpointer user_data, hv_handle handle, const struct hv_domain_status *status)
 {
@@ -61,26 +45,6 @@ static void on_lost(gpointer user_data)
 }
 
 static const LodgeCoreEvents events = {.state = on_state, .lost = on_lost};
-
-static bool output_is(const char *text)
-{
-    bool is;
-
-    g_mutex_lock(&seen.mutex);
-    is = strcmp(seen.output->str, text) == 0;
-    g_mutex_unlock(&seen.mutex);
-    return is;
-}
-
-static bool output_holds(const char *text)
-{
-    bool holds;
-
-    g_mutex_lock(&seen.mutex);
-    holds = strstr(seen.output->str, text) != NULL;
-    g_mutex_unlock(&seen.mutex);
-    return holds;
-}
 
 static struct hv_core *join_core(void)
 {
@@ -99,11 +63,7 @@ static bool begin(void)
     static const char *const options[] = {NULL};
 
     seen.states = seen.lost = 0;
-    seen.room = G_MAXSIZE;
-    if (seen.output) {
-        g_string_free(seen.output, TRUE);
-    }
-    seen.output = g_string_new("");
+    capture_begin(G_MAXSIZE);
     core = NULL;
     if (process_prepare(&process) && process_start(&process, options)) {
         core = join_core();
@@ -125,7 +85,7 @@ static struct hv_domain *make(const char *name, bool console)
         .memory_bytes = 8 * HV_MIB,
         .vcpus = 1,
         .flags = HV_DOMAIN_TESTDEV,
-        .console = console ? &console_ops : NULL,
+        .console = console ? &capture_ops : NULL,
     };
     struct hv_domain *domain;
     char why[128];
@@ -145,15 +105,6 @@ static bool load(struct hv_domain *domain, const void *code, size_t bytes)
                          HV_COPY_TO_GUEST) == 0 &&
            hv_domain_set_boot(domain, &boot) == 0;
 }
-
-/* Writes "Hi" to its serial port, then leaves by the debug exit. */
-static const uint8_t greet[] = {
-    0x66, 0xba, 0xf8, 0x03, 0xb0, 'H',  0xee, 0xb0, 'i',  0xee, /* mov dx, 0x3f8; out … */
-    0x66, 0xba, 0xf4, 0x00, 0xb0, 0x02, 0xee, 0xeb, 0xfe,       /* mov dx, 0xf4; out 2; jmp . */
-};
-
-/* Runs for ever. */
-static const uint8_t loop[] = {0xeb, 0xfe};
 
 static void test_life(void)
 {
@@ -182,7 +133,7 @@ static void test_life(void)
     TAP_EQ(status.state, HV_DOMAIN_STATE_SHUTDOWN);
     TAP_EQ(status.end, HV_DOMAIN_END_DEBUG_EXIT);
     TAP_EQ(status.code, 2u);
-    TAP_AWAIT(output_is("Hi"));
+    TAP_AWAIT(capture_is("Hi"));
     TAP_EQ(hv_domain_get_crash(domain, &report), 0);
     TAP_OK(report.rip >= CODE && report.rip < CODE + sizeof(greet));
     TAP_EQ(report.gpr[2], 0xf4u); /* RDX */
@@ -371,17 +322,15 @@ static void test_refused_output(void)
     if (!begin()) {
         return;
     }
-    seen.room = 1;
+    capture_set_room(1);
     domain = make("greeter", true);
     TAP_OK(domain && load(domain, greet, sizeof(greet)));
     TAP_EQ(hv_domain_unpause(domain), 0);
     TAP_EQ(hv_domain_wait_change(domain, HV_DOMAIN_STATE_RUNNING, WAIT_NS), 0);
-    TAP_AWAIT(output_is("H"));
-    g_mutex_lock(&seen.mutex);
-    seen.room = 100;
-    g_mutex_unlock(&seen.mutex);
+    TAP_AWAIT(capture_is("H"));
+    capture_set_room(100);
     hv_domain_console_writable(domain);
-    TAP_AWAIT(output_is("Hi"));
+    TAP_AWAIT(capture_is("Hi"));
     TAP_OK(hv_domain_console_input(domain, (const uint8_t *)"abc", 3) == 3);
     hv_domain_destroy(domain);
     end();
@@ -398,17 +347,16 @@ static void test_revoked(void)
     if (!begin()) {
         return;
     }
-    seen.room = 1;
+    capture_set_room(1);
     domain = make("kept", true);
     half = make("half", false);
     TAP_OK(domain && half && load(domain, greet, sizeof(greet)));
     TAP_EQ(hv_domain_unpause(domain), 0);
     TAP_EQ(hv_domain_wait_change(domain, HV_DOMAIN_STATE_RUNNING, WAIT_NS), 0);
-    TAP_AWAIT(output_is("H"));
+    TAP_AWAIT(capture_is("H"));
     TAP_EQ(hv_core_list(core, handle, 4), 2u);
-    g_string_truncate(seen.output, 0);
+    capture_begin(100);
     first = core;
-    seen.room = 100;
     core = join_core();
     TAP_OK(core);
     TAP_AWAIT(g_atomic_int_get(&seen.lost) == 1);
@@ -421,11 +369,11 @@ static void test_revoked(void)
     TAP_EQ(hv_domain_get(core, handle[0], &found), 0);
     TAP_STR(hv_domain_name(found), "kept");
     TAP_EQ(lodge_core_client_keep(found), 0);
-    TAP_EQ(lodge_core_client_attach(found, &console_ops, NULL, &position), 0);
+    TAP_EQ(lodge_core_client_attach(found, &capture_ops, NULL, &position), 0);
     /* That the first byte was taken may not have been known in time. */
     TAP_OK(position <= 1);
-    TAP_AWAIT(output_is(&"Hi"[position]));
-    TAP_EQ(lodge_core_client_attach(found, &console_ops, NULL, &position), -EEXIST);
+    TAP_AWAIT(capture_is(&"Hi"[position]));
+    TAP_EQ(lodge_core_client_attach(found, &capture_ops, NULL, &position), -EEXIST);
     hv_domain_destroy(found);
     TAP_EQ(seen.lost, 1);
     end();
@@ -533,7 +481,7 @@ static void test_linux(void)
         .engine = "auto",
         .memory_bytes = 96 * HV_MIB,
         .vcpus = 2,
-        .console = &console_ops,
+        .console = &capture_ops,
     };
     g_autoptr(LodgeBuilder) builder = NULL;
     g_autoptr(GError) error = NULL;
@@ -561,7 +509,7 @@ static void test_linux(void)
     hv_domain_get_status(domain, &status);
     TAP_EQ(status.state, HV_DOMAIN_STATE_SHUTDOWN);
     TAP_EQ(status.end, HV_DOMAIN_END_POWEROFF);
-    TAP_AWAIT(output_holds("lodge: init"));
+    TAP_AWAIT(capture_holds("lodge: init"));
     hv_domain_destroy(domain);
     end();
 }

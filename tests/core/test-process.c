@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The real process under its filter: machines, deaths on either side, and its own end. */
+#include "../unit/control/guest-code.h"
 #include "lib/tap.h"
 #include "lib/threads.h"
 #include "process.h"
@@ -19,15 +20,6 @@ static struct process process;
 static struct peer peer;
 
 static const char *const no_options[] = {NULL};
-
-/* Writes "Hi" to its serial port, then leaves by the debug exit. */
-static const uint8_t greet[] = {
-    0x66, 0xba, 0xf8, 0x03, 0xb0, 'H',  0xee, 0xb0, 'i',  0xee, /* mov dx, 0x3f8; out … */
-    0x66, 0xba, 0xf4, 0x00, 0xb0, 0x02, 0xee, 0xeb, 0xfe,       /* mov dx, 0xf4; out 2; jmp . */
-};
-
-/* Runs for ever. */
-static const uint8_t loop[] = {0xeb, 0xfe};
 
 static bool begin(const char *const *options)
 {

@@ -5,6 +5,7 @@
  * controller is told, and the next core is not held up by what is left of it. LODGE_TEST_SCALE makes it
  * longer.
  */
+#include "../unit/control/guest-code.h"
 #include "lib/tap.h"
 #include "lib/threads.h"
 #include "process.h"
@@ -27,9 +28,6 @@
 
 static struct process process;
 static struct peer peer;
-
-/* Runs for ever. */
-static const uint8_t loop[] = {0xeb, 0xfe};
 
 /* ---- the victim ---- */
 
@@ -93,6 +91,19 @@ static pid_t start_victim(unsigned round, int *told)
     close(pipes[1]);
     *told = pipes[0];
     return child;
+}
+
+/* One that has come so far as chance wants. When it dies, that is before its next step, in the middle of
+ * it, or after: as it comes. */
+static pid_t follow_victim(unsigned round, int *told)
+{
+    unsigned steps = (unsigned)(tap_rng() % STEPS_MAX);
+    pid_t victim = start_victim(round, told);
+    char byte;
+
+    for (unsigned i = 0; victim > 0 && i < steps && read(*told, &byte, 1) == 1; i++) {
+    }
+    return victim;
 }
 
 /* ---- what is left ---- */
@@ -184,15 +195,10 @@ static void delete_all(void)
 
 static void kill_one(unsigned round)
 {
-    unsigned steps = (unsigned)(tap_rng() % STEPS_MAX);
     int status, told = -1;
-    pid_t victim = start_victim(round, &told);
-    char byte;
+    pid_t victim = follow_victim(round, &told);
 
     TAP_OK(victim > 0);
-    for (unsigned i = 0; i < steps && read(told, &byte, 1) == 1; i++) {
-    }
-    /* Before its next step, in the middle of it, or after: as it comes. */
     kill(victim, SIGKILL);
     close(told);
     TAP_OK(waitpid(victim, &status, 0) == victim);
@@ -231,14 +237,11 @@ static void test_client(void)
 
 static void kill_core(unsigned round)
 {
-    unsigned steps = (unsigned)(tap_rng() % STEPS_MAX);
     int status, told = -1;
-    pid_t worker = start_victim(round, &told);
+    pid_t worker = follow_victim(round, &told);
     char byte;
 
     TAP_OK(worker > 0);
-    for (unsigned i = 0; i < steps && read(told, &byte, 1) == 1; i++) {
-    }
     TAP_EQ(process_kill(&process, SIGKILL), -SIGKILL);
     /* Told that the core has gone, it can do nothing more, and ends. */
     while (read(told, &byte, 1) == 1) {

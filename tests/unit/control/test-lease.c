@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* One controller at a time: what becomes of the lease, and of what its holder has begun. */
 #include "control/roster.h"
+#include "guest-code.h"
 #include "lib/tap.h"
 #include "lib/threads.h"
 #include "serving.h"
@@ -15,9 +16,6 @@
 
 static struct serving serving;
 static struct peer first, second;
-
-/* jmp to itself: it runs for ever. */
-static const uint8_t loop[] = {0xeb, 0xfe};
 
 static void test_revoked(void)
 {

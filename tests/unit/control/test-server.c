@@ -2,6 +2,7 @@
 /* Requests, events and bad messages on one connection. */
 #include "base/clock.h"
 #include "control/door.h"
+#include "guest-code.h"
 #include "lib/tap.h"
 #include "lib/threads.h"
 #include "serving.h"
@@ -42,19 +43,6 @@ static unsigned open_fds(void)
     closedir(directory);
     return count;
 }
-
-/* Writes "Hi" to its serial port, and exits with 2 << 1 | 1. */
-static const uint8_t greet[] = {
-    0x66, 0xba, 0xf8, 0x03, /* mov dx, 0x3f8 */
-    0xb0, 'H',              /* mov al, 'H' */
-    0xee,                   /* out dx, al */
-    0xb0, 'i',              /* mov al, 'i' */
-    0xee,                   /* out dx, al */
-    0x66, 0xba, 0xf4, 0x00, /* mov dx, 0xf4 */
-    0xb0, 0x02,             /* mov al, 2 */
-    0xee,                   /* out dx, al */
-    0xeb, 0xfe,             /* jmp . */
-};
 
 /* Writes 'x' to its serial port for ever. */
 static const uint8_t chatter[] = {

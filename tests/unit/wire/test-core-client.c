@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The core's client before a core that says what no core says. */
+#include "capture.h"
 #include "lib/tap.h"
 #include "lib/threads.h"
 
@@ -21,44 +22,15 @@ static struct hv_core *core;
 static struct hv_op_request request;
 static struct hv_op_answer answer;
 
-static struct {
-    GMutex mutex;
-    GString *output; /* guarded by the mutex */
-    gint lost;
-    gint refuses; /* nobody takes output */
-} seen;
+static gint lost;
 
 static void on_lost(gpointer user_data)
 {
     (void)user_data;
-    g_atomic_int_inc(&seen.lost);
+    g_atomic_int_inc(&lost);
 }
 
 static const LodgeCoreEvents events = {.lost = on_lost};
-
-static size_t take_output(void *context, const uint8_t *data, size_t bytes)
-{
-    (void)context;
-    if (g_atomic_int_get(&seen.refuses)) {
-        return 0;
-    }
-    g_mutex_lock(&seen.mutex);
-    g_string_append_len(seen.output, (const char *)data, (gssize)bytes);
-    g_mutex_unlock(&seen.mutex);
-    return bytes;
-}
-
-static const struct hv_console_ops console_ops = {.write = take_output};
-
-static bool output_is(const char *text)
-{
-    bool is;
-
-    g_mutex_lock(&seen.mutex);
-    is = strcmp(seen.output->str, text) == 0;
-    g_mutex_unlock(&seen.mutex);
-    return is;
-}
 
 static bool hear(void)
 {
@@ -138,11 +110,8 @@ static GThread *greet(void)
     int pair[2];
     GThread *thread;
 
-    seen.lost = 0;
-    if (seen.output) {
-        g_string_free(seen.output, TRUE);
-    }
-    seen.output = g_string_new("");
+    lost = 0;
+    capture_begin(G_MAXSIZE);
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) {
         return NULL;
     }
@@ -212,7 +181,7 @@ static void *create(void *context)
         .engine = "soft",
         .memory_bytes = 2 * HV_MIB,
         .vcpus = 1,
-        .console = &console_ops,
+        .console = &capture_ops,
     };
     struct hv_domain *domain = NULL;
     int rc = hv_domain_create(context, &config, &domain, NULL, 0);
@@ -278,7 +247,7 @@ static void test_answers(void)
             break;
         }
         TAP_EQ(GPOINTER_TO_INT(g_thread_join(thread)), -ENOTCONN);
-        TAP_AWAIT(g_atomic_int_get(&seen.lost) == 1);
+        TAP_AWAIT(g_atomic_int_get(&lost) == 1);
         hv_domain_put(domain);
         end();
     }
@@ -387,7 +356,7 @@ static void test_output(void)
     TAP_OK(write_output(0x10001, 100, "xyz"));
     TAP_OK(hear());
     TAP_EQ(request.body.accept.position, 103u);
-    TAP_OK(output_is("abcdefxyz"));
+    TAP_OK(capture_is("abcdefxyz"));
     hv_domain_put(domain);
     end();
 }
@@ -411,21 +380,20 @@ static void test_output_beyond(void)
 {
     struct hv_domain *domain;
 
-    g_atomic_int_set(&seen.refuses, 1);
     TAP_OK(begin());
+    capture_set_room(0);
     domain = make();
     TAP_OK(domain);
     TAP_OK(fill_window(0));
-    g_atomic_int_set(&seen.refuses, 0);
+    capture_set_room(G_MAXSIZE);
     hv_domain_console_writable(domain);
     do {
         TAP_OK(hear() && request.header.op == HV_OP_ACCEPT);
     } while (request.body.accept.position < HV_OP_CONSOLE_WINDOW);
-    g_atomic_int_set(&seen.refuses, 1);
+    capture_set_room(0);
     TAP_OK(fill_window(HV_OP_CONSOLE_WINDOW));
     TAP_OK(write_output(0x10001, UINT64_C(2) * HV_OP_CONSOLE_WINDOW, "y"));
-    TAP_AWAIT(g_atomic_int_get(&seen.lost) == 1);
-    g_atomic_int_set(&seen.refuses, 0);
+    TAP_AWAIT(g_atomic_int_get(&lost) == 1);
     hv_domain_put(domain);
     end();
 }
