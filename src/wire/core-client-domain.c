@@ -281,11 +281,7 @@ static gboolean wait_for_news(struct hv_domain *domain, guint changes, gint64 en
 
     pthread_mutex_lock(&core->mutex);
     while (in_time && !core->lost && domain->changes == changes) {
-        if (end_us == G_MAXINT64) {
-            pthread_cond_wait(&core->changed, &core->mutex);
-        } else {
-            in_time = pthread_cond_timedwait(&core->changed, &core->mutex, &end) == 0;
-        }
+        in_time = pthread_cond_timedwait(&core->changed, &core->mutex, &end) == 0;
     }
     pthread_mutex_unlock(&core->mutex);
     return in_time;
@@ -301,12 +297,12 @@ static guint read_changes(struct hv_domain *domain)
     return changes;
 }
 
+/* Of all that 64 bits can say in ns there is a moment in us. */
 static gint64 end_of(guint64 timeout_ns)
 {
-    gint64 now = g_get_monotonic_time();
     guint64 timeout_us = timeout_ns / HV_NS_PER_US + (timeout_ns % HV_NS_PER_US > 0);
 
-    return timeout_us < (guint64)(G_MAXINT64 - now) ? now + (gint64)timeout_us : G_MAXINT64;
+    return g_get_monotonic_time() + (gint64)timeout_us;
 }
 
 int hv_domain_wait_change(struct hv_domain *domain, enum hv_domain_state than, uint64_t timeout_ns)
@@ -339,14 +335,11 @@ void hv_domain_destroy(struct hv_domain *domain)
     }
     rc = hv_domain_kill(domain);
     (void)rc; /* somebody has, or nobody can */
-    for (;;) {
-        guint changes = read_changes(domain);
-
+    hv_domain_get_status(domain, &status);
+    while (status.state != HV_DOMAIN_STATE_GONE && status.state != HV_DOMAIN_STATE_DEAD) {
+        rc = hv_domain_wait_change(domain, status.state, HV_NS_NEVER.v);
+        (void)rc; /* it waits for as long as it takes */
         hv_domain_get_status(domain, &status);
-        if (status.state == HV_DOMAIN_STATE_GONE || status.state == HV_DOMAIN_STATE_DEAD) {
-            break;
-        }
-        wait_for_news(domain, changes, G_MAXINT64);
     }
     hv_domain_put(domain);
 }

@@ -12,7 +12,6 @@
 #include <fcntl.h>
 #include <gio/gunixfdmessage.h>
 #include <gio/gunixsocketaddress.h>
-#include <glib-unix.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
