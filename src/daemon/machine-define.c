@@ -195,10 +195,7 @@ static gboolean rename_machine(LodgeMachine *machine, const char *name, GError *
     if (!lodge_domain_store_rename(machines->store, machine->config->name, config, error)) {
         return FALSE;
     }
-    g_mutex_lock(&machine->mutex);
-    lodge_domain_config_free(machine->config);
-    machine->config = g_steal_pointer(&config);
-    g_mutex_unlock(&machine->mutex);
+    lodge_machines_set_renamed(machines, machine, g_steal_pointer(&config));
     return TRUE;
 }
 

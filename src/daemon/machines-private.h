@@ -17,10 +17,13 @@ struct _LodgeMachines {
     gboolean stopping;
     GMutex mutex;
     /* Guarded by mutex. */
-    GPtrArray *all; /* of LodgeMachine */
+    GPtrArray *all; /* of LodgeMachine, by name: names change under both */
     /* Atomic. */
     gint last_id;
 };
 
-/** A reference is taken. */
+/** With `changing` held, or before others see any. A reference is taken. */
 void lodge_machines_add(LodgeMachines *machines, LodgeMachine *machine);
+/** With `changing` held, in a job. @config: moved; it has another name than the one before. */
+void lodge_machines_set_renamed(LodgeMachines *machines, LodgeMachine *machine,
+                                LodgeDomainConfig *config);

@@ -80,10 +80,39 @@ LodgeEventHub *lodge_machines_get_hub(LodgeMachines *machines)
     return machines->hub;
 }
 
+/* From the end: those that are read come in about that order. */
+static void insert_locked(LodgeMachines *machines, LodgeMachine *machine)
+{
+    guint place = machines->all->len;
+
+    while (place > 0) {
+        const LodgeMachine *before = machines->all->pdata[place - 1];
+
+        if (strcmp(before->config->name, machine->config->name) < 0) {
+            break;
+        }
+        place--;
+    }
+    g_ptr_array_insert(machines->all, (gint)place, lodge_machine_ref(machine));
+}
+
 void lodge_machines_add(LodgeMachines *machines, LodgeMachine *machine)
 {
     g_mutex_lock(&machines->mutex);
-    g_ptr_array_add(machines->all, lodge_machine_ref(machine));
+    insert_locked(machines, machine);
+    g_mutex_unlock(&machines->mutex);
+}
+
+void lodge_machines_set_renamed(LodgeMachines *machines, LodgeMachine *machine,
+                                LodgeDomainConfig *config)
+{
+    g_mutex_lock(&machines->mutex);
+    g_ptr_array_remove(machines->all, machine);
+    g_mutex_lock(&machine->mutex);
+    lodge_domain_config_free(machine->config);
+    machine->config = config;
+    g_mutex_unlock(&machine->mutex);
+    insert_locked(machines, machine);
     g_mutex_unlock(&machines->mutex);
 }
 
@@ -183,27 +212,15 @@ LodgeMachine *lodge_machines_find(LodgeMachines *machines, const lv_domain *dom,
     return machine;
 }
 
-static gint by_name(gconstpointer a, gconstpointer b)
-{
-    const LodgeMachine *one = *(LodgeMachine *const *)a;
-    const LodgeMachine *other = *(LodgeMachine *const *)b;
-
-    return strcmp(one->config->name, other->config->name);
-}
-
 GPtrArray *lodge_machines_list(LodgeMachines *machines)
 {
     GPtrArray *list = g_ptr_array_new_with_free_func((GDestroyNotify)lodge_machine_unref);
 
-    /* Under both, so that names stay while they are compared. */
-    g_mutex_lock(&machines->changing);
     g_mutex_lock(&machines->mutex);
     for (guint i = 0; i < machines->all->len; i++) {
         g_ptr_array_add(list, lodge_machine_ref(machines->all->pdata[i]));
     }
     g_mutex_unlock(&machines->mutex);
-    g_ptr_array_sort(list, by_name);
-    g_mutex_unlock(&machines->changing);
     return list;
 }
 
