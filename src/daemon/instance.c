@@ -34,7 +34,7 @@ static void fill_share(const LodgeCpuShare *share, struct hv_sched_parameters *s
     memcpy(sched->affinity.word, share->affinity.word, sizeof(sched->affinity.word));
 }
 
-/* For lodge_instance_destroy(), which lets go. */
+/* For lodge_instance_destroy(), which lets go. FALSE: it is not held at all. */
 static gboolean hold_again(LodgeInstance *instance, GError **error)
 {
     struct hv_domain *again;
@@ -44,6 +44,7 @@ static gboolean hold_again(LodgeInstance *instance, GError **error)
     if (rc < 0) {
         lodge_error_set_errno(error, rc, _("Cannot hold the machine “%s”"),
                               hv_domain_name(instance->domain));
+        g_clear_pointer(&instance->domain, hv_domain_put);
     }
     return rc == 0;
 }
@@ -202,7 +203,6 @@ LodgeInstance *lodge_instance_adopt(LodgeCore *core, const char *name, GError **
     rc = lodge_core_client_attach(instance->domain, &lodge_console_ring_ops, instance->console,
                                   &position);
     if (rc < 0) {
-        hv_domain_put(instance->domain);
         lodge_error_set_errno(error, rc, _("Cannot have the console of the machine “%s”"), name);
         return NULL;
     }
