@@ -4,6 +4,9 @@
 
 #include <hv/lock-stats.h>
 
+/* Of a machine of a few virtual CPUs, and of a core. */
+#define STATS_USUAL 1024u
+
 static void add_stats(JsonObject *object, const struct hv_stat *stats, gsize count)
 {
     for (gsize i = 0; i < count; i++) {
@@ -15,20 +18,27 @@ static void add_stats(JsonObject *object, const struct hv_stat *stats, gsize cou
     }
 }
 
-static void add_domain(JsonObject *object, struct hv_domain *domain)
+struct hv_stat *lodge_stats_take(struct hv_core *core, struct hv_domain *domain, gsize *count_out)
 {
-    gsize room = hv_domain_get_stats(domain, NULL, 0);
-    g_autofree struct hv_stat *stats = g_new0(struct hv_stat, room);
+    gsize room = 0, count = STATS_USUAL;
+    struct hv_stat *stats = NULL;
 
-    add_stats(object, stats, MIN(hv_domain_get_stats(domain, stats, room), room));
+    for (guint look = 0; look < 2 && count > room; look++) {
+        room = count;
+        stats = g_renew(struct hv_stat, stats, room);
+        count = domain ? hv_domain_get_stats(domain, stats, room)
+                       : hv_core_get_stats(core, stats, room);
+    }
+    *count_out = MIN(count, room);
+    return stats;
 }
 
-static void add_core(JsonObject *object, struct hv_core *core)
+static void take_stats(JsonObject *object, struct hv_core *core, struct hv_domain *domain)
 {
-    gsize room = hv_core_get_stats(core, NULL, 0);
-    g_autofree struct hv_stat *stats = g_new0(struct hv_stat, room);
+    gsize count;
+    g_autofree struct hv_stat *stats = lodge_stats_take(core, domain, &count);
 
-    add_stats(object, stats, MIN(hv_core_get_stats(core, stats, room), room));
+    add_stats(object, stats, count);
 }
 
 static void add_histogram(JsonObject *object, const struct hv_lock_histogram *histogram)
@@ -74,8 +84,8 @@ JsonNode *lodge_stats_to_node(struct hv_core *core, struct hv_domain *domain)
 {
     g_autoptr(JsonObject) object = json_object_new();
 
-    add_domain(object, domain);
-    add_core(object, core);
+    take_stats(object, core, domain);
+    take_stats(object, core, NULL);
     return json_node_init_object(json_node_alloc(), object);
 }
 

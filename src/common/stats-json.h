@@ -1,9 +1,17 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Statistics as one flat JSON object (docs/stats.md). */
+/* Statistics as a list, and as one flat JSON object (docs/stats.md). */
 #pragma once
 
 #include <hv/domain.h>
 #include <json-glib/json-glib.h>
+
+/**
+ * A snapshot of the domain's statistics, or of the core's own when @domain is NULL. A core that is another
+ * process makes the whole list for each look, however little room there is: one look is enough for most.
+ *
+ * Returns a list of *@count_out, for g_free().
+ */
+struct hv_stat *lodge_stats_take(struct hv_core *core, struct hv_domain *domain, gsize *count_out);
 
 /** All statistics of the domain, and those of the core without its locks; owned by the caller. */
 JsonNode *lodge_stats_to_node(struct hv_core *core, struct hv_domain *domain);

@@ -85,7 +85,9 @@ static gboolean memory_stats(LodgeCall *call, void *args, void *ret, GError **er
     const lv_memory_stats_args *asked = args;
     lv_memory_stats_ret *answer = ret;
     g_autoptr(LodgeInstance) instance = NULL;
+    g_autofree struct hv_stat *stats = NULL;
     guint count = MIN(asked->max, G_N_ELEMENTS(known));
+    gsize all;
 
     if (!lodge_call_check_flags(asked->flags, 0, error)) {
         return FALSE;
@@ -94,11 +96,12 @@ static gboolean memory_stats(LodgeCall *call, void *args, void *ret, GError **er
     if (!instance) {
         return FALSE;
     }
+    stats = lodge_instance_get_stats(instance, &all);
     answer->stats.stats_val = g_new0(lv_memory_stat, count);
     answer->stats.stats_len = count;
     for (guint i = 0; i < count; i++) {
         answer->stats.stats_val[i].tag = known[i].tag;
-        answer->stats.stats_val[i].value = lodge_instance_get_stat(instance, known[i].name);
+        answer->stats.stats_val[i].value = lodge_stat_find(stats, all, known[i].name);
     }
     return TRUE;
 }

@@ -12,9 +12,6 @@
 #include <errno.h>
 #include <string.h>
 
-/* Of a machine of a few virtual CPUs. */
-#define STATS_USUAL 1024u
-
 struct _LodgeInstance {
     gatomicrefcount references;
     LodgeCore *core;
@@ -332,18 +329,7 @@ gsize lodge_instance_console_input(LodgeInstance *instance, const guint8 *data, 
 
 struct hv_stat *lodge_instance_get_stats(LodgeInstance *instance, gsize *count_out)
 {
-    gsize room = STATS_USUAL;
-    struct hv_stat *stats = g_new(struct hv_stat, room);
-    gsize count = hv_domain_get_stats(instance->domain, stats, room);
-
-    /* Each question is a message to the core and back: one is enough for most machines. */
-    if (count > room) {
-        room = count;
-        stats = g_renew(struct hv_stat, stats, room);
-        count = hv_domain_get_stats(instance->domain, stats, room);
-    }
-    *count_out = MIN(count, room);
-    return stats;
+    return lodge_stats_take(lodge_core_get(instance->core), instance->domain, count_out);
 }
 
 guint64 lodge_stat_find(const struct hv_stat *stats, gsize count, const char *name)
