@@ -4,8 +4,6 @@
 
 #include <libvirt/libvirt.h>
 
-#define KIB 1024u
-
 static guint64 cpu_time_ns(LodgeMachine *machine)
 {
     g_autoptr(LodgeInstance) instance = lodge_machine_get_instance(machine);
@@ -22,8 +20,8 @@ static gboolean get_info(LodgeCall *call, void *args, void *ret, GError **error)
     lodge_machine_view(call->machine, &view);
     *answer = (lv_domain_info_ret){
         .state = (u_int)view.state,
-        .max_memory = view.max_memory_bytes / KIB,
-        .memory = view.memory_bytes / KIB,
+        .max_memory = view.max_memory_bytes / HV_KIB,
+        .memory = view.memory_bytes / HV_KIB,
         .vcpus = view.vcpus,
         .cpu_time = cpu_time_ns(call->machine),
     };
@@ -63,7 +61,7 @@ static gboolean get_max_memory(LodgeCall *call, void *args, void *ret, GError **
 
     (void)args, (void)error;
     lodge_machine_view(call->machine, &view);
-    answer->value = view.max_memory_bytes / KIB;
+    answer->value = view.max_memory_bytes / HV_KIB;
     return TRUE;
 }
 

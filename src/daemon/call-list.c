@@ -81,9 +81,7 @@ static gboolean list_all(LodgeCall *call, void *args, void *ret, GError **error)
     lv_list_all_domains_ret *answer = ret;
     g_autoptr(GArray) views = NULL;
 
-    if (!lodge_call_check_flags(
-            asked->flags, ACTIVE | PERSISTENT | STATE | SAVED | AUTOSTART | SNAPSHOT | CHECKPOINT,
-            error)) {
+    if (!lodge_call_check_flags(asked->flags, FILTERS, error)) {
         return FALSE;
     }
     views = list(call, asked->flags);

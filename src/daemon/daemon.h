@@ -17,7 +17,7 @@ typedef struct {
     LodgeEventHub *hub;
     LodgeMachines *machines;
     LodgeHostInfo *host;
-    char *emulator;       /* what <emulator> is for clients: the core's path */
+    char *emulator;       /* what <emulator> is for clients: this program's path */
     GThreadPool *workers; /* of LodgeCall */
     /* Main thread alone. */
     GMainLoop *loop;

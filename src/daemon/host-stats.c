@@ -63,7 +63,6 @@ gboolean lodge_host_memory_read(LodgeHostMemory *memory_out, GError **error)
         .free_kib = take(text, "MemFree:"),
         .buffers_kib = take(text, "Buffers:"),
         .cached_kib = take(text, "Cached:"),
-        .available_kib = take(text, "MemAvailable:"),
     };
     return TRUE;
 }

@@ -14,7 +14,6 @@ gboolean lodge_host_times_read(int cpu, LodgeHostTimes *times_out);
 
 typedef struct {
     guint64 total_kib, free_kib, buffers_kib, cached_kib;
-    guint64 available_kib; /* without swapping */
 } LodgeHostMemory;
 
 /** Returns FALSE with LODGE_ERROR_FAILED when /proc does not tell. */

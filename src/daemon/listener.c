@@ -71,8 +71,8 @@ static gboolean on_connection(gint fd, GIOCondition condition, gpointer data)
     return G_SOURCE_CONTINUE;
 }
 
-static LodgeListener *add(LodgeDaemon *daemon, int fd, const char *path, gboolean read_only,
-                          GPtrArray *listeners)
+static void add(LodgeDaemon *daemon, int fd, const char *path, gboolean read_only,
+                GPtrArray *listeners)
 {
     LodgeListener *listener = g_new0(LodgeListener, 1);
 
@@ -80,7 +80,6 @@ static LodgeListener *add(LodgeDaemon *daemon, int fd, const char *path, gboolea
         (LodgeListener){.daemon = daemon, .fd = fd, .path = g_strdup(path), .read_only = read_only};
     listener->source = g_unix_fd_add(fd, G_IO_IN, on_connection, listener);
     g_ptr_array_add(listeners, listener);
-    return listener;
 }
 
 static gboolean fail(const char *path, int cause, GError **error)

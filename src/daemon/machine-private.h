@@ -18,7 +18,6 @@ struct _LodgeMachine {
     LodgeInstance *instance;
     int id; /* -1: no instance */
     int state, reason;
-    guint64 since_ms;
     gboolean persistent, autostart;
     gboolean again; /* the next power-off is a reboot */
     gboolean gone;  /* no longer among the machines */
@@ -34,7 +33,7 @@ LodgeMachine *lodge_machine_new(LodgeMachines *machines, LodgeDomainConfig *conf
 gboolean lodge_machine_begin(LodgeMachine *machine, GError **error);
 void lodge_machine_end(LodgeMachine *machine);
 
-/** In a job: set the state, and the moment. */
+/** In a job. */
 void lodge_machine_set_state(LodgeMachine *machine, int state, int reason);
 /** In a job, or before others see it. */
 void lodge_machine_tell(LodgeMachine *machine, int event, int detail);

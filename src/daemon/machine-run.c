@@ -64,19 +64,18 @@ static gboolean restart(LodgeMachine *machine, gboolean run, GError **error)
     return TRUE;
 }
 
-/* What becomes of an instance that ended by itself. FALSE: nothing is left of it. */
-static gboolean act(LodgeMachine *machine, LodgeAction action, gboolean crashed)
+/* What becomes of an instance that ended by itself. */
+static void act(LodgeMachine *machine, LodgeAction action, gboolean crashed)
 {
     g_autoptr(GError) error = NULL;
 
     switch (action) {
     case LODGE_ACTION_RESTART:
-        if (restart(machine, TRUE, &error)) {
-            return TRUE;
+        if (!restart(machine, TRUE, &error)) {
+            g_warning("%s: %s", machine->config->name, error->message);
+            stop(machine, VIR_DOMAIN_SHUTOFF_FAILED, VIR_DOMAIN_EVENT_STOPPED_FAILED);
         }
-        g_warning("%s: %s", machine->config->name, error->message);
-        stop(machine, VIR_DOMAIN_SHUTOFF_FAILED, VIR_DOMAIN_EVENT_STOPPED_FAILED);
-        return FALSE;
+        break;
     case LODGE_ACTION_PRESERVE:
         if (crashed) {
             lodge_machine_set_state(machine, VIR_DOMAIN_CRASHED, VIR_DOMAIN_CRASHED_PANICKED);
@@ -86,42 +85,42 @@ static gboolean act(LodgeMachine *machine, LodgeAction action, gboolean crashed)
             lodge_machine_set_state(machine, VIR_DOMAIN_SHUTDOWN, VIR_DOMAIN_SHUTDOWN_USER);
             lodge_machine_tell(machine, VIR_DOMAIN_EVENT_SHUTDOWN, VIR_DOMAIN_EVENT_SHUTDOWN_GUEST);
         }
-        return TRUE;
+        break;
     case LODGE_ACTION_DEFAULT:
     case LODGE_ACTION_DESTROY:
+        if (crashed) {
+            stop(machine, VIR_DOMAIN_SHUTOFF_CRASHED, VIR_DOMAIN_EVENT_STOPPED_CRASHED);
+        } else {
+            stop(machine, VIR_DOMAIN_SHUTOFF_SHUTDOWN, VIR_DOMAIN_EVENT_STOPPED_SHUTDOWN);
+        }
         break;
     }
-    if (crashed) {
-        stop(machine, VIR_DOMAIN_SHUTOFF_CRASHED, VIR_DOMAIN_EVENT_STOPPED_CRASHED);
-    } else {
-        stop(machine, VIR_DOMAIN_SHUTOFF_SHUTDOWN, VIR_DOMAIN_EVENT_STOPPED_SHUTDOWN);
-    }
-    return FALSE;
 }
 
-static gboolean judge_end(LodgeMachine *machine, const struct hv_domain_status *status)
+static void judge_end(LodgeMachine *machine, const struct hv_domain_status *status)
 {
     const LodgeDomainConfig *config = machine->live;
 
     switch (status->end) {
     case HV_DOMAIN_END_NONE:
     case HV_DOMAIN_END_NO_MEMORY:
-        return TRUE;
+        break;
     case HV_DOMAIN_END_POWEROFF:
     case HV_DOMAIN_END_DEBUG_EXIT:
     case HV_DOMAIN_END_HALTED:
-        return act(machine, machine->again ? LODGE_ACTION_RESTART : config->on_poweroff, FALSE);
+        act(machine, machine->again ? LODGE_ACTION_RESTART : config->on_poweroff, FALSE);
+        break;
     case HV_DOMAIN_END_REBOOT:
-        return act(machine,
-                   config->on_reboot == LODGE_ACTION_DEFAULT ? LODGE_ACTION_RESTART
-                                                             : config->on_reboot,
-                   FALSE);
+        act(machine,
+            config->on_reboot == LODGE_ACTION_DEFAULT ? LODGE_ACTION_RESTART : config->on_reboot,
+            FALSE);
+        break;
     case HV_DOMAIN_END_TRIPLE_FAULT:
     case HV_DOMAIN_END_CRASH:
         g_message("%s: %s", config->name, status->reason);
-        return act(machine, config->on_crash, TRUE);
+        act(machine, config->on_crash, TRUE);
+        break;
     }
-    g_return_val_if_reached(FALSE);
 }
 
 /* The host had no memory for a page: the machine goes on when somebody resumes it. */
@@ -181,7 +180,7 @@ static void publish(LodgeMachine *machine, LodgeInstance *instance, LodgeDomainC
     machine->again = FALSE;
     g_mutex_unlock(&machine->mutex);
     lodge_machine_set_state(machine, VIR_DOMAIN_PAUSED, VIR_DOMAIN_PAUSED_STARTING_UP);
-    lodge_machines_watch(machine->machines, machine, instance);
+    lodge_machines_watch(machine, instance);
 }
 
 /* From here on it can outlive the daemon: the next one must know of it first. */

@@ -80,7 +80,6 @@ void lodge_machine_set_state(LodgeMachine *machine, int state, int reason)
     g_mutex_lock(&machine->mutex);
     machine->state = state;
     machine->reason = reason;
-    machine->since_ms = (guint64)g_get_monotonic_time() / 1000;
     g_mutex_unlock(&machine->mutex);
 }
 
@@ -116,7 +115,6 @@ void lodge_machine_view(LodgeMachine *machine, LodgeMachineView *view_out)
     *view_out = (LodgeMachineView){
         .state = machine->state,
         .reason = machine->reason,
-        .since_ms = machine->since_ms,
         .persistent = machine->persistent,
         .autostart = machine->autostart,
         .busy = machine->busy,

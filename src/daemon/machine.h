@@ -32,7 +32,6 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(LodgeMachine, lodge_machine_unref)
 typedef struct {
     lv_domain dom;     /* its name is the view's */
     int state, reason; /* VIR_DOMAIN_…, VIR_DOMAIN_…_… */
-    guint64 since_ms;  /* it came to that state */
     gboolean persistent, autostart, busy;
     guint64 max_memory_bytes, memory_bytes;
     guint vcpus, vcpus_max;

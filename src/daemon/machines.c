@@ -44,9 +44,8 @@ static void on_news(gpointer user_data)
     }
 }
 
-void lodge_machines_watch(LodgeMachines *machines, LodgeMachine *machine, LodgeInstance *instance)
+void lodge_machines_watch(LodgeMachine *machine, LodgeInstance *instance)
 {
-    (void)machines;
     /* Borrowed: it is unwatched before the instance, and so before the machine goes. */
     lodge_instance_watch(instance, on_news, machine);
 }

@@ -74,7 +74,7 @@ LodgeCore *lodge_machines_get_core(LodgeMachines *machines, const LodgeDomainCon
 /** A number for an instance: each is new. */
 int lodge_machines_next_id(LodgeMachines *machines);
 /** In a job: its end, whenever that is, will be seen. */
-void lodge_machines_watch(LodgeMachines *machines, LodgeMachine *machine, LodgeInstance *instance);
+void lodge_machines_watch(LodgeMachine *machine, LodgeInstance *instance);
 /** What an instance runs by is known to the daemon after this one, until it is forgotten. */
 gboolean lodge_machines_remember(LodgeMachines *machines, int id, const LodgeDomainConfig *live,
                                  GError **error);

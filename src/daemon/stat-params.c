@@ -5,8 +5,6 @@
 #include <libvirt/libvirt.h>
 #include <string.h>
 
-#define KIB 1024u
-
 /* By the beginning of a name. What is Lodge's own goes with VM. */
 static const struct {
     const char *prefix;
@@ -95,7 +93,7 @@ static void add_state(GArray *params, guint mask, const LodgeMachineView *view)
 
 static void add_idle(GArray *params, guint mask, const LodgeMachineView *view)
 {
-    add_number(params, mask, "balloon.maximum", view->max_memory_bytes / KIB);
+    add_number(params, mask, "balloon.maximum", view->max_memory_bytes / HV_KIB);
     add_number(params, mask, "vcpu.current", view->vcpus);
     add_number(params, mask, "vcpu.maximum", view->vcpus_max);
 }
