@@ -37,24 +37,22 @@ static gboolean get_capabilities(LodgeCall *call, void *args, void *ret, GError 
     return TRUE;
 }
 
-static gboolean check(const char *what, const lv_maybe_string text, const char **text_out,
-                      GError **error)
-{
-    *text_out = text ? *text : NULL;
-    return !text || lodge_call_check_text(what, *text, error);
-}
-
 static gboolean get_domain_capabilities(LodgeCall *call, void *args, void *ret, GError **error)
 {
     const lv_domain_capabilities_args *asked = args;
-    LodgeDomainCapabilitiesRequest request;
+    const LodgeDomainCapabilitiesRequest request = {
+        .emulator = lodge_call_text(asked->emulator),
+        .arch = lodge_call_text(asked->arch),
+        .machine = lodge_call_text(asked->machine),
+        .type = lodge_call_text(asked->type),
+    };
     lv_string_ret *answer = ret;
 
     if (!lodge_call_check_flags(asked->flags, 0, error) ||
-        !check(_("emulator"), asked->emulator, &request.emulator, error) ||
-        !check(_("architecture"), asked->arch, &request.arch, error) ||
-        !check(_("machine type"), asked->machine, &request.machine, error) ||
-        !check(_("kind of machine"), asked->type, &request.type, error)) {
+        !lodge_call_check_text(_("emulator"), request.emulator, error) ||
+        !lodge_call_check_text(_("architecture"), request.arch, error) ||
+        !lodge_call_check_text(_("machine type"), request.machine, error) ||
+        !lodge_call_check_text(_("kind of machine"), request.type, error)) {
         return FALSE;
     }
     answer->text = lodge_domain_capabilities_format(call->daemon->emulator, &request, error);

@@ -7,8 +7,6 @@
 
 #include <libvirt/libvirt.h>
 
-#define AFFECT (VIR_DOMAIN_AFFECT_LIVE | VIR_DOMAIN_AFFECT_CONFIG)
-
 static char *look(const LodgeDomainConfig *config, const lv_get_metadata_args *asked)
 {
     switch (asked->type) {
@@ -29,7 +27,7 @@ static gboolean get_metadata(LodgeCall *call, void *args, void *ret, GError **er
     lv_string_ret *answer = ret;
     g_autoptr(LodgeDomainConfig) config = NULL;
 
-    if (!lodge_call_check_flags(asked->flags, AFFECT, error)) {
+    if (!lodge_call_check_flags(asked->flags, LODGE_CALL_AFFECT, error)) {
         return FALSE;
     }
     config = lodge_call_copy_definition(call->machine, asked->flags, error);
@@ -62,18 +60,12 @@ static gboolean edit(LodgeDomainConfig *config, gpointer user_data, GError **err
         if (!asked->uri) {
             return lodge_refuse(error, VIR_ERR_INVALID_ARG, _("Metadata needs its namespace"));
         }
-        return lodge_domain_config_set_metadata(config, *asked->uri,
-                                                asked->key ? *asked->key : NULL,
-                                                asked->metadata ? *asked->metadata : NULL, error);
+        return lodge_domain_config_set_metadata(config, *asked->uri, lodge_call_text(asked->key),
+                                                lodge_call_text(asked->metadata), error);
     default:
         return lodge_refuse(error, VIR_ERR_INVALID_ARG, _("There is no metadata of the kind %d"),
                             asked->type);
     }
-}
-
-static gboolean check(const char *what, const lv_maybe_string text, GError **error)
-{
-    return !text || lodge_call_check_text(what, *text, error);
 }
 
 static gboolean set_metadata(LodgeCall *call, void *args, void *ret, GError **error)
@@ -83,9 +75,10 @@ static gboolean set_metadata(LodgeCall *call, void *args, void *ret, GError **er
     lv_domain dom;
 
     (void)ret;
-    if (!lodge_call_check_flags(asked->flags, AFFECT, error) ||
-        !check(_("metadata"), asked->metadata, error) || !check(_("key"), asked->key, error) ||
-        !check(_("namespace"), asked->uri, error)) {
+    if (!lodge_call_check_flags(asked->flags, LODGE_CALL_AFFECT, error) ||
+        !lodge_call_check_text(_("metadata"), lodge_call_text(asked->metadata), error) ||
+        !lodge_call_check_text(_("key"), lodge_call_text(asked->key), error) ||
+        !lodge_call_check_text(_("namespace"), lodge_call_text(asked->uri), error)) {
         return FALSE;
     }
     lodge_call_scope(call->machine, asked->flags, &change.live, &change.stored);
@@ -93,7 +86,7 @@ static gboolean set_metadata(LodgeCall *call, void *args, void *ret, GError **er
         return FALSE;
     }
     lodge_machine_handle(call->machine, &dom);
-    lodge_event_hub_metadata(call->daemon->hub, &dom, asked->type, asked->uri ? *asked->uri : NULL);
+    lodge_event_hub_metadata(call->daemon->hub, &dom, asked->type, lodge_call_text(asked->uri));
     g_free(dom.name);
     return TRUE;
 }

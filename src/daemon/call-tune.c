@@ -7,8 +7,6 @@
 #include <libvirt/libvirt.h>
 #include <string.h>
 
-#define AFFECT (VIR_DOMAIN_AFFECT_LIVE | VIR_DOMAIN_AFFECT_CONFIG)
-
 /* Each is 64 bits of the definition. Zero stands for what holds when it is not given. */
 static const struct {
     const char *name;
@@ -43,7 +41,7 @@ static gboolean get(LodgeMachine *machine, int room, guint flags, lv_sched_ret *
 {
     g_autoptr(LodgeDomainConfig) config = NULL;
 
-    if (!lodge_call_check_flags(flags, AFFECT | VIR_TYPED_PARAM_STRING_OKAY, error)) {
+    if (!lodge_call_check_flags(flags, LODGE_CALL_AFFECT | VIR_TYPED_PARAM_STRING_OKAY, error)) {
         return FALSE;
     }
     config = lodge_call_copy_definition(machine, flags, error);
@@ -123,7 +121,7 @@ static gboolean change(LodgeMachine *machine, guint flags, LodgeMachineEdit *edi
 {
     LodgeMachineChange what = {.edit = edit, .apply = apply_share, .user_data = user_data};
 
-    if (!lodge_call_check_flags(flags, AFFECT, error)) {
+    if (!lodge_call_check_flags(flags, LODGE_CALL_AFFECT, error)) {
         return FALSE;
     }
     lodge_call_scope(machine, flags, &what.live, &what.stored);

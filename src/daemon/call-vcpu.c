@@ -6,8 +6,6 @@
 
 #include <libvirt/libvirt.h>
 
-#define AFFECT (VIR_DOMAIN_AFFECT_LIVE | VIR_DOMAIN_AFFECT_CONFIG)
-
 /* Room for @count maps of @bytes each, in @bytes_out. FALSE: no message holds that. */
 static gboolean check_maps(int count, int bytes, gsize *bytes_out, GError **error)
 {
@@ -91,7 +89,7 @@ static gboolean get_pins(LodgeCall *call, void *args, void *ret, GError **error)
     g_autoptr(LodgeDomainConfig) config = NULL;
     gsize bytes = 0;
 
-    if (!lodge_call_check_flags(asked->flags, AFFECT, error) ||
+    if (!lodge_call_check_flags(asked->flags, LODGE_CALL_AFFECT, error) ||
         !check_maps(asked->ncpumaps, asked->maplen, &bytes, error)) {
         return FALSE;
     }
@@ -115,7 +113,7 @@ static gboolean get_vcpu_count(LodgeCall *call, void *args, void *ret, GError **
     lv_int_ret *answer = ret;
     g_autoptr(LodgeDomainConfig) config = NULL;
 
-    if (!lodge_call_check_flags(asked->flags, AFFECT | VIR_DOMAIN_VCPU_MAXIMUM, error)) {
+    if (!lodge_call_check_flags(asked->flags, LODGE_CALL_AFFECT | VIR_DOMAIN_VCPU_MAXIMUM, error)) {
         return FALSE;
     }
     config = lodge_call_copy_definition(call->machine, asked->flags, error);
@@ -179,7 +177,8 @@ static gboolean set_vcpus_flags(LodgeCall *call, void *args, void *ret, GError *
     Size size = {.value = asked->value, .maximum = asked->flags & VIR_DOMAIN_VCPU_MAXIMUM};
 
     (void)ret;
-    return lodge_call_check_flags(asked->flags, AFFECT | VIR_DOMAIN_VCPU_MAXIMUM, error) &&
+    return lodge_call_check_flags(asked->flags, LODGE_CALL_AFFECT | VIR_DOMAIN_VCPU_MAXIMUM,
+                                  error) &&
            change_stored(call->machine, asked->flags, edit_vcpus, &size, error);
 }
 
@@ -227,7 +226,8 @@ static gboolean set_memory_flags(LodgeCall *call, void *args, void *ret, GError 
     Size size = {.value = asked->value, .maximum = asked->flags & VIR_DOMAIN_MEM_MAXIMUM};
 
     (void)ret;
-    return lodge_call_check_flags(asked->flags, AFFECT | VIR_DOMAIN_MEM_MAXIMUM, error) &&
+    return lodge_call_check_flags(asked->flags, LODGE_CALL_AFFECT | VIR_DOMAIN_MEM_MAXIMUM,
+                                  error) &&
            change_stored(call->machine, asked->flags, edit_memory, &size, error);
 }
 

@@ -8,7 +8,7 @@
 
 gboolean lodge_call_check_text(const char *what, const char *text, GError **error)
 {
-    return g_utf8_validate(text, -1, NULL) ||
+    return !text || g_utf8_validate(text, -1, NULL) ||
            lodge_refuse(error, VIR_ERR_INVALID_ARG, _("The %s is not UTF-8"), what);
 }
 

@@ -10,6 +10,8 @@
 #include "daemon/libvirt-error.h"
 #include "wire/libvirt.h"
 
+#include <libvirt/libvirt.h>
+
 typedef struct {
     LodgeDaemon *daemon;
     LodgeClient *client;
@@ -54,10 +56,18 @@ extern const LodgeCallFamily lodge_calls_connect, lodge_calls_host, lodge_calls_
     lodge_calls_lifecycle, lodge_calls_define, lodge_calls_domain, lodge_calls_metadata,
     lodge_calls_tune, lodge_calls_vcpu, lodge_calls_stats, lodge_calls_stream, lodge_calls_monitor;
 
-/** Refuse a text that is not UTF-8. @what names its role. */
+/** NULL when there is none. */
+static inline const char *lodge_call_text(const lv_maybe_string text)
+{
+    return text ? *text : NULL;
+}
+/** Refuse a text that is not UTF-8; NULL is none. @what names its role. */
 gboolean lodge_call_check_text(const char *what, const char *text, GError **error);
+
+#define LODGE_CALL_AFFECT (VIR_DOMAIN_AFFECT_LIVE | VIR_DOMAIN_AFFECT_CONFIG)
+
 /**
- * What VIR_DOMAIN_AFFECT_… in @flags mean for the machine as it is: of those who say nothing, the
+ * What LODGE_CALL_AFFECT's bits in @flags mean for the machine as it is: of those who say nothing, the
  * instance if there is one.
  */
 void lodge_call_scope(LodgeMachine *machine, guint flags, gboolean *live_out, gboolean *stored_out);

@@ -270,13 +270,10 @@ static gboolean change_both(LodgeMachine *machine, const LodgeMachineChange *cha
     g_autoptr(LodgeDomainConfig) stored = NULL;
 
     if (change->live && !machine->live) {
-        return lodge_refuse(error, VIR_ERR_OPERATION_INVALID, _("The machine “%s” does not run"),
-                            machine->config->name);
+        return lodge_machine_refuse_idle(machine, error);
     }
     if (change->stored && !machine->persistent) {
-        return lodge_refuse(error, VIR_ERR_OPERATION_INVALID,
-                            _("The machine “%s” is transient: it has no stored definition"),
-                            machine->config->name);
+        return lodge_machine_refuse_transient(machine, error);
     }
     if ((change->live && !edit_copy(machine->live, change, &live, error)) ||
         (change->stored && !edit_copy(machine->config, change, &stored, error)) ||

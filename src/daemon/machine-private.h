@@ -33,6 +33,10 @@ LodgeMachine *lodge_machine_new(LodgeMachines *machines, LodgeDomainConfig *conf
 gboolean lodge_machine_begin(LodgeMachine *machine, GError **error);
 void lodge_machine_end(LodgeMachine *machine);
 
+/** In a job, or with the mutex: refuse for it does not run, or has no stored definition. Returns FALSE. */
+gboolean lodge_machine_refuse_idle(const LodgeMachine *machine, GError **error);
+gboolean lodge_machine_refuse_transient(const LodgeMachine *machine, GError **error);
+
 /** In a job. */
 void lodge_machine_set_state(LodgeMachine *machine, int state, int reason);
 /** In a job, or before others see it. */

@@ -10,12 +10,6 @@
 
 #include <libvirt/libvirt.h>
 
-static gboolean refuse_idle(const LodgeMachine *machine, GError **error)
-{
-    return lodge_refuse(error, VIR_ERR_OPERATION_INVALID, _("The machine “%s” does not run"),
-                        machine->config->name);
-}
-
 /* Memory is back, the machine is off, and a transient one is gone. */
 static void stop(LodgeMachine *machine, int reason, int detail)
 {
@@ -229,7 +223,7 @@ static gboolean suspend(LodgeMachine *machine, gboolean unused, GError **error)
 {
     (void)unused;
     if (!machine->instance) {
-        return refuse_idle(machine, error);
+        return lodge_machine_refuse_idle(machine, error);
     }
     if (machine->state == VIR_DOMAIN_PAUSED) {
         return TRUE;
@@ -251,7 +245,7 @@ static gboolean resume(LodgeMachine *machine, gboolean unused, GError **error)
 {
     (void)unused;
     if (!machine->instance) {
-        return refuse_idle(machine, error);
+        return lodge_machine_refuse_idle(machine, error);
     }
     if (machine->state != VIR_DOMAIN_PAUSED) {
         return lodge_refuse(error, VIR_ERR_OPERATION_INVALID, _("The machine “%s” is not paused"),
@@ -269,13 +263,13 @@ static gboolean reset(LodgeMachine *machine, gboolean unused, GError **error)
 {
     (void)unused;
     return machine->instance ? restart(machine, machine->state != VIR_DOMAIN_PAUSED, error)
-                             : refuse_idle(machine, error);
+                             : lodge_machine_refuse_idle(machine, error);
 }
 
 static gboolean press_power(LodgeMachine *machine, gboolean again, GError **error)
 {
     if (!machine->instance) {
-        return refuse_idle(machine, error);
+        return lodge_machine_refuse_idle(machine, error);
     }
     if (!lodge_instance_press_power(machine->instance, error)) {
         return FALSE;

@@ -83,6 +83,19 @@ void lodge_machine_set_state(LodgeMachine *machine, int state, int reason)
     g_mutex_unlock(&machine->mutex);
 }
 
+gboolean lodge_machine_refuse_idle(const LodgeMachine *machine, GError **error)
+{
+    return lodge_refuse(error, VIR_ERR_OPERATION_INVALID, _("The machine “%s” does not run"),
+                        machine->config->name);
+}
+
+gboolean lodge_machine_refuse_transient(const LodgeMachine *machine, GError **error)
+{
+    return lodge_refuse(error, VIR_ERR_OPERATION_INVALID,
+                        _("The machine “%s” is transient: it has no stored definition"),
+                        machine->config->name);
+}
+
 static void fill_handle_locked(const LodgeMachine *machine, lv_domain *dom)
 {
     dom->name = g_strdup(machine->config->name);
@@ -149,12 +162,9 @@ LodgeDomainConfig *lodge_machine_copy_definition(LodgeMachine *machine, LodgeDef
 
     g_mutex_lock(&machine->mutex);
     if (which == LODGE_DEFINITION_STORED && !machine->persistent) {
-        lodge_refuse(error, VIR_ERR_OPERATION_INVALID,
-                     _("The machine “%s” is transient: it has no stored definition"),
-                     machine->config->name);
+        lodge_machine_refuse_transient(machine, error);
     } else if (which == LODGE_DEFINITION_LIVE && !machine->live) {
-        lodge_refuse(error, VIR_ERR_OPERATION_INVALID, _("The machine “%s” does not run"),
-                     machine->config->name);
+        lodge_machine_refuse_idle(machine, error);
     } else if (which != LODGE_DEFINITION_STORED && machine->live) {
         copy = lodge_domain_config_copy(machine->live);
     } else {
@@ -195,12 +205,9 @@ LodgeInstance *lodge_machine_need_instance(LodgeMachine *machine, GError **error
     LodgeInstance *instance = lodge_machine_get_instance(machine);
 
     if (!instance) {
-        lv_domain dom;
-
-        lodge_machine_handle(machine, &dom);
-        lodge_refuse(error, VIR_ERR_OPERATION_INVALID, _("The machine “%s” does not run"),
-                     dom.name);
-        g_free(dom.name);
+        g_mutex_lock(&machine->mutex);
+        lodge_machine_refuse_idle(machine, error);
+        g_mutex_unlock(&machine->mutex);
     }
     return instance;
 }
