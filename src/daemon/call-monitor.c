@@ -3,6 +3,7 @@
  * Commands and events in JSON, by the procedures that libvirt has for QEMU's monitor:
  *
  *     {"execute": NAME, "arguments": {…}}  ->  {"return": …}  or  {"error": {"class": …, "desc": …}}
+ *     lodge-crash {"reason": …}            before the event of the machine's life that it leads to
  */
 #include "daemon/call.h"
 

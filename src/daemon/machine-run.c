@@ -43,6 +43,24 @@ static void tell_reboot(LodgeMachine *machine)
     g_free(dom.name);
 }
 
+/* Why it has crashed; the event of its life has but a number for that. */
+static void tell_crash(LodgeMachine *machine, const char *why)
+{
+    JsonObject *object = json_object_new();
+    g_autoptr(JsonNode) node = json_node_new(JSON_NODE_OBJECT);
+    g_autofree char *reason = g_utf8_make_valid(why, -1);
+    g_autofree char *details = NULL;
+    lv_domain dom;
+
+    json_object_set_string_member(object, "reason", reason);
+    json_node_take_object(node, object);
+    details = json_to_string(node, FALSE);
+    lodge_machine_handle(machine, &dom);
+    lodge_event_hub_monitor(lodge_machines_get_hub(machine->machines), &dom, "lodge-crash",
+                            details);
+    g_free(dom.name);
+}
+
 /* The instance has ended, or is to: power it off and on. */
 static gboolean restart(LodgeMachine *machine, gboolean run, GError **error)
 {
@@ -112,6 +130,7 @@ static void judge_end(LodgeMachine *machine, const struct hv_domain_status *stat
     case HV_DOMAIN_END_TRIPLE_FAULT:
     case HV_DOMAIN_END_CRASH:
         g_message("%s: %s", config->name, status->reason);
+        tell_crash(machine, status->reason);
         act(machine, config->on_crash, TRUE);
         break;
     }
