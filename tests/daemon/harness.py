@@ -197,6 +197,12 @@ class Daemon:
         check(self.process.poll() is None, f'virtlodged ended: {self.said()}')
         return out if status == 0 else err
 
+    def give(self, verb, xml, status=0):
+        """A definition to virsh's define or create."""
+        path = self.folder / 'given.xml'
+        path.write_text(xml, encoding='utf-8')
+        return self.virsh(verb, str(path), status=status)
+
 
 def machine_xml(name, kernel, command_line='payload=echo', memory_mib=16, more='', devices='',
                 vcpus=1):
