@@ -152,9 +152,8 @@ int lodge_live_run(const LodgeVerbHelp *help, guint looks, LodgeLiveLook *look, 
     Live live = {.look = look, .user_data = user_data, .loop = loop, .left = looks};
 
     if (lodge_verb_options_parse(&live.options, help,
-                                 LODGE_VERB_OPTION_CONNECT | LODGE_VERB_OPTION_JSON |
-                                     LODGE_VERB_OPTION_LIVE,
-                                 NULL, argc, argv, &live.error)) {
+                                 LODGE_VERB_OPTION_JSON | LODGE_VERB_OPTION_LIVE, NULL, argc, argv,
+                                 &live.error)) {
         connection =
             lodge_connection_open(live.options.connect, LODGE_CONNECTION_EVENTS, &live.error);
     }

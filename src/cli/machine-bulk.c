@@ -54,9 +54,8 @@ int lodge_machine_bulk_run(const LodgeMachineBulk *verb, int argc, char **argv)
 
     bulk.label = label;
     if (lodge_verb_options_parse(&options, &verb->help,
-                                 LODGE_VERB_OPTION_CONNECT | LODGE_VERB_OPTION_ALL |
-                                     LODGE_VERB_OPTION_JOBS,
-                                 verb->own, argc, argv, &error)) {
+                                 LODGE_VERB_OPTION_ALL | LODGE_VERB_OPTION_JOBS, verb->own, argc,
+                                 argv, &error)) {
         machines =
             lodge_machines_open(options.connect, LODGE_CONNECTION_EVENTS, &connection, &error);
     }

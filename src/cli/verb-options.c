@@ -14,14 +14,15 @@
 
 static void add_common(GOptionContext *context, LodgeVerbOptions *options, guint wanted)
 {
+    const GOptionEntry connect[] = {
+        {"connect", 'c', 0, G_OPTION_ARG_FILENAME, &options->connect,
+         N_("libvirt's name of the hypervisor (default lodge:///session)"), N_("URI")},
+        {NULL},
+    };
     const struct {
         guint when;
         GOptionEntry entries[3];
     } groups[] = {
-        {LODGE_VERB_OPTION_CONNECT,
-         {{"connect", 'c', 0, G_OPTION_ARG_FILENAME, &options->connect,
-           N_("libvirt's name of the hypervisor (default lodge:///session)"), N_("URI")},
-          {NULL}}},
         {LODGE_VERB_OPTION_JSON,
          {{"json", 0, 0, G_OPTION_ARG_NONE, &options->json, N_("print JSON, for programs"), NULL},
           {NULL}}},
@@ -39,6 +40,7 @@ static void add_common(GOptionContext *context, LodgeVerbOptions *options, guint
           {NULL}}},
     };
 
+    g_option_context_add_main_entries(context, connect, "lodge");
     for (gsize i = 0; i < G_N_ELEMENTS(groups); i++) {
         if (wanted & groups[i].when) {
             g_option_context_add_main_entries(context, groups[i].entries, "lodge");

@@ -29,17 +29,16 @@ typedef struct {
 } LodgeVerbOptions;
 
 typedef enum {
-    LODGE_VERB_OPTION_CONNECT = 1u << 0,
-    LODGE_VERB_OPTION_JSON = 1u << 1,
-    LODGE_VERB_OPTION_ALL = 1u << 2,
-    LODGE_VERB_OPTION_JOBS = 1u << 3,
-    LODGE_VERB_OPTION_LIVE = 1u << 4, /* --once, --interval */
+    LODGE_VERB_OPTION_JSON = 1u << 0,
+    LODGE_VERB_OPTION_ALL = 1u << 1,
+    LODGE_VERB_OPTION_JOBS = 1u << 2,
+    LODGE_VERB_OPTION_LIVE = 1u << 3, /* --once, --interval */
 } LodgeVerbOption;
 
 /**
  * Parse a verb's command line. @argv[0] is the verb.
  *
- * @wanted  of LodgeVerbOption.
+ * @wanted  of LodgeVerbOption; all verbs have --connect.
  * @own     the verb's own options, or NULL.
  *
  * Returns FALSE with an error that names the option, its value and the rule. `--help` prints and

@@ -275,8 +275,7 @@ int lodge_verb_console(int argc, char **argv)
     int status;
 
     signal(SIGPIPE, SIG_IGN);
-    if (lodge_verb_options_parse(&options, &help, LODGE_VERB_OPTION_CONNECT, own, argc, argv,
-                                 &error)) {
+    if (lodge_verb_options_parse(&options, &help, 0, own, argc, argv, &error)) {
         machines =
             lodge_machines_open(options.connect, LODGE_CONNECTION_EVENTS, &connection, &error);
     }

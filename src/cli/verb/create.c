@@ -215,9 +215,8 @@ int lodge_verb_create(int argc, char **argv)
     g_autoptr(GError) error = NULL;
     int status;
 
-    if (lodge_verb_options_parse(&options, &help,
-                                 LODGE_VERB_OPTION_CONNECT | LODGE_VERB_OPTION_JOBS, own, argc,
-                                 argv, &error)) {
+    if (lodge_verb_options_parse(&options, &help, LODGE_VERB_OPTION_JOBS, own, argc, argv,
+                                 &error)) {
         status = run(&create, &options);
     } else {
         status = lodge_verb_fail(error);

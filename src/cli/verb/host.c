@@ -133,9 +133,8 @@ int lodge_verb_host(int argc, char **argv)
     g_autoptr(GError) error = NULL;
     g_autofree char *text = NULL;
 
-    if (!lodge_verb_options_parse(&options, &help,
-                                  LODGE_VERB_OPTION_CONNECT | LODGE_VERB_OPTION_JSON, own, argc,
-                                  argv, &error)) {
+    if (!lodge_verb_options_parse(&options, &help, LODGE_VERB_OPTION_JSON, own, argc, argv,
+                                  &error)) {
         return lodge_verb_fail(error);
     }
     if (memory && options.connect) {

@@ -73,9 +73,8 @@ int lodge_verb_list(int argc, char **argv)
     g_autoptr(GError) error = NULL;
     g_autofree char *text = NULL;
 
-    if (lodge_verb_options_parse(&options, &help,
-                                 LODGE_VERB_OPTION_CONNECT | LODGE_VERB_OPTION_JSON, own, argc,
-                                 argv, &error)) {
+    if (lodge_verb_options_parse(&options, &help, LODGE_VERB_OPTION_JSON, own, argc, argv,
+                                 &error)) {
         machines =
             lodge_machines_open(options.connect, LODGE_CONNECTION_CALLS, &connection, &error);
     }
