@@ -50,20 +50,6 @@ static void given_clear(Given *given)
     g_free(given->clock_policy);
 }
 
-static gboolean refuse(GError **error, const char *format, ...) G_GNUC_PRINTF(2, 3);
-
-static gboolean refuse(GError **error, const char *format, ...)
-{
-    g_autofree char *text = NULL;
-    va_list args;
-
-    va_start(args, format);
-    text = g_strdup_vprintf(format, args);
-    va_end(args);
-    g_set_error_literal(error, LODGE_ERROR, LODGE_ERROR_INPUT, text);
-    return FALSE;
-}
-
 /* MemAvailable of /proc/meminfo, in bytes; 0 when it cannot be read. */
 static guint64 available_memory(void)
 {
@@ -87,18 +73,20 @@ static gboolean take_memory(LodgeRunOptions *options, const char *text, GError *
         return FALSE;
     }
     if (bytes < MEMORY_MIN || bytes % HV_MIB) {
-        return refuse(error,
-                      _("--memory %s: a machine's memory is a multiple of 1 MiB, at least "
-                        "2 MiB"),
-                      text);
+        return lodge_error_refuse(
+            error,
+            _("--memory %s: a machine's memory is a multiple of 1 MiB, at least "
+              "2 MiB"),
+            text);
     }
     if (available && bytes > available) {
         g_autofree char *wants = lodge_format_bytes(bytes);
 
-        return refuse(error,
-                      _("--memory %s: the machine needs %s, and this host has %" G_GUINT64_FORMAT
-                        " MiB available"),
-                      text ? text : "512M", wants, available / HV_MIB);
+        return lodge_error_refuse(
+            error,
+            _("--memory %s: the machine needs %s, and this host has %" G_GUINT64_FORMAT
+              " MiB available"),
+            text ? text : "512M", wants, available / HV_MIB);
     }
     options->memory_bytes = bytes;
     return TRUE;
@@ -110,7 +98,8 @@ static gboolean take_count(const char *option, const char *text, guint most, gui
     guint64 value = standard;
 
     if (text && !g_ascii_string_to_unsigned(text, 10, 1, most, &value, NULL)) {
-        return refuse(error, _("%s %s: expected a number from 1 to %u"), option, text, most);
+        return lodge_error_refuse(error, _("%s %s: expected a number from 1 to %u"), option, text,
+                                  most);
     }
     *count_out = (guint)value;
     return TRUE;
@@ -136,7 +125,7 @@ static gboolean take_serial(LodgeRunOptions *options, const char *text, GError *
         options->serial = LODGE_SERIAL_FILE;
         options->serial_path = g_strdup(text);
     } else {
-        return refuse(error, _("--serial: expected stdio, none or a file's path"));
+        return lodge_error_refuse(error, _("--serial: expected stdio, none or a file's path"));
     }
     return TRUE;
 }
@@ -151,8 +140,8 @@ static gboolean take_timeout(LodgeRunOptions *options, const char *text, GError 
     options->timeout_s = g_ascii_strtod(text, &end);
     if (end == text || *end != '\0' || !(options->timeout_s > 0) ||
         options->timeout_s > TIMEOUT_MAX_S) {
-        return refuse(error, _("--timeout %s: expected seconds, more than 0 and at most 4,000,000"),
-                      text);
+        return lodge_error_refuse(
+            error, _("--timeout %s: expected seconds, more than 0 and at most 4,000,000"), text);
     }
     return TRUE;
 }
@@ -160,7 +149,7 @@ static gboolean take_timeout(LodgeRunOptions *options, const char *text, GError 
 static gboolean take_on_reboot(LodgeRunOptions *options, const char *text, GError **error)
 {
     if (text && strcmp(text, "restart") != 0 && strcmp(text, "exit") != 0) {
-        return refuse(error, _("--on-reboot %s: expected restart or exit"), text);
+        return lodge_error_refuse(error, _("--on-reboot %s: expected restart or exit"), text);
     }
     options->restart = !text || strcmp(text, "restart") == 0;
     return TRUE;
@@ -172,18 +161,19 @@ static gboolean take_policy(LodgeRunOptions *options, const Given *given, GError
     const char *boost = given->boost ? given->boost : "on";
 
     if (strcmp(policy, "credit") != 0 && strcmp(policy, "host") != 0) {
-        return refuse(error, _("--policy %s: expected credit or host"), policy);
+        return lodge_error_refuse(error, _("--policy %s: expected credit or host"), policy);
     }
     if (strcmp(boost, "on") != 0 && strcmp(boost, "off") != 0) {
-        return refuse(error, _("--boost %s: expected on or off"), boost);
+        return lodge_error_refuse(error, _("--boost %s: expected on or off"), boost);
     }
     options->host_policy = strcmp(policy, "host") == 0;
     options->boost = strcmp(boost, "on") == 0;
     if (options->host_policy && given->workers) {
-        return refuse(error,
-                      _("--workers %s: with --policy host each virtual CPU has a thread of its "
-                        "own; leave one of the two out"),
-                      given->workers);
+        return lodge_error_refuse(
+            error,
+            _("--workers %s: with --policy host each virtual CPU has a thread of its "
+              "own; leave one of the two out"),
+            given->workers);
     }
     return TRUE;
 }
@@ -209,7 +199,7 @@ static gboolean take_stats(LodgeRunOptions *options, const char *text, GError **
         }
     }
     if (options->stats == LODGE_STATS_NONE || (text[length] == ':' && text[length + 1] == '\0')) {
-        return refuse(
+        return lodge_error_refuse(
             error, _("--stats %s: expected json, locks or locks-json, or one with :FILE after it"),
             text);
     }
@@ -238,7 +228,7 @@ static gboolean take_lock_sampling(LodgeRunOptions *options, const char *text, G
 
         if (!equals || equals == parts[i] ||
             !g_ascii_string_to_unsigned(equals + 1, 10, 0, LOCK_SAMPLING_MAX, &number, NULL)) {
-            return refuse(
+            return lodge_error_refuse(
                 error,
                 _("--lock-sampling %s: expected CLASS=N, more with commas between; N from "
                   "1, each taking, to %u, one in so many, or 0, none"),
@@ -262,7 +252,7 @@ static gboolean take_debug(LodgeRunOptions *options, const char *text, GError **
     g_auto(GStrv) names = text ? g_strsplit(text, ",", -1) : NULL;
 
     if (text && !names[0]) {
-        return refuse(error, _("--debug: expected force-io-exit or trace-blocks"));
+        return lodge_error_refuse(error, _("--debug: expected force-io-exit or trace-blocks"));
     }
     for (guint i = 0; names && names[i]; i++) {
         guint at = 0;
@@ -271,10 +261,11 @@ static gboolean take_debug(LodgeRunOptions *options, const char *text, GError **
             at++;
         }
         if (at == G_N_ELEMENTS(known)) {
-            return refuse(error,
-                          _("--debug %s: expected force-io-exit or trace-blocks, or both with a "
-                            "comma between"),
-                          text);
+            return lodge_error_refuse(
+                error,
+                _("--debug %s: expected force-io-exit or trace-blocks, or both with a "
+                  "comma between"),
+                text);
         }
         options->debug_flags |= known[at].flag;
     }
@@ -304,7 +295,7 @@ static gboolean take_pv(LodgeRunOptions *options, const char *text, GError **err
             at++;
         }
         if (at == G_N_ELEMENTS(known)) {
-            return refuse(
+            return lodge_error_refuse(
                 error,
                 _("--pv %s: expected on, off, or parts with commas between: clock, steal, "
                   "eoi, unhalt, flush, ipi, yield, poll"),
@@ -321,7 +312,8 @@ static gboolean take_time(LodgeRunOptions *options, const Given *given, GError *
     const char *policy = given->clock_policy ? given->clock_policy : "advance";
 
     if (strcmp(policy, "advance") != 0 && strcmp(policy, "freeze") != 0) {
-        return refuse(error, _("--clock-policy %s: expected advance or freeze"), policy);
+        return lodge_error_refuse(error, _("--clock-policy %s: expected advance or freeze"),
+                                  policy);
     }
     options->time.clock_policy = strcmp(policy, "freeze") == 0 ? HV_CLOCK_FREEZE : HV_CLOCK_ADVANCE;
     for (guint i = 0; given->timers && given->timers[i]; i++) {
@@ -335,8 +327,8 @@ static gboolean take_time(LodgeRunOptions *options, const Given *given, GError *
 static gboolean check(LodgeRunOptions *options, Given *given, GError **error)
 {
     if (!given->kernel) {
-        return refuse(error,
-                      _("--kernel is missing: name a kernel image, such as /boot/vmlinuz-*"));
+        return lodge_error_refuse(
+            error, _("--kernel is missing: name a kernel image, such as /boot/vmlinuz-*"));
     }
     options->kernel = g_steal_pointer(&given->kernel);
     options->initrd = g_steal_pointer(&given->initrd);
@@ -430,7 +422,8 @@ gboolean lodge_run_options_parse(LodgeRunOptions *options, int argc, char **argv
         lodge_verb_options_refuse(error, "run");
     }
     if (good && argc > 1) {
-        good = refuse(error, _("“%s” is no option; “lodgectl run --help” lists them"), argv[1]);
+        good = lodge_error_refuse(error, _("“%s” is no option; “lodgectl run --help” lists them"),
+                                  argv[1]);
     }
     good = good && check(options, &given, error);
     given_clear(&given);
