@@ -126,8 +126,7 @@ static void check_settings(LodgeFindings *findings, const char *root)
     }
 }
 
-/* MemAvailable; FALSE when it is not told. */
-static gboolean read_available(const char *root, guint64 *bytes_out)
+gboolean lodge_host_available_memory(const char *root, guint64 *bytes_out)
 {
     g_autofree char *path = g_strconcat(root, "/proc/meminfo", NULL);
     g_autofree char *text = NULL;
@@ -163,7 +162,7 @@ static void check_memory(LodgeFindings *findings, const char *root)
     g_autofree char *text = NULL;
     g_autofree char *limit_text = lodge_format_rough_bytes(limit);
 
-    if (!read_available(root, &available)) {
+    if (!lodge_host_available_memory(root, &available)) {
         lodge_findings_add(findings, "memory", LODGE_FINDING_NOTE, NULL,
                            _("Memory: /proc/meminfo does not tell what is available"));
         return;

@@ -2,6 +2,7 @@
 /* Options of `lodgectl run`: each bad value is one line that names it, the rule and the next step. */
 #include "cli/run-options.h"
 
+#include "cli/host-checks.h"
 #include "cli/timer-option.h"
 #include "cli/verb-options.h"
 
@@ -17,7 +18,6 @@
 #define VCPUS_MAX         8
 #define LOCK_SAMPLING_MAX 1000000u
 #define TIMEOUT_MAX_S     4e6 /* what a main loop's timer holds in ms */
-#define MEMORY_MIN        (2 * HV_MIB)
 #define DEFAULT_BYTES     (512 * HV_MIB)
 
 /* What stands on the command line, before it is checked. */
@@ -50,36 +50,14 @@ static void given_clear(Given *given)
     g_free(given->clock_policy);
 }
 
-/* MemAvailable of /proc/meminfo, in bytes; 0 when it cannot be read. */
-static guint64 available_memory(void)
-{
-    g_autofree char *text = NULL;
-    const char *line;
-
-    if (!g_file_get_contents("/proc/meminfo", &text, NULL, NULL)) {
-        return 0;
-    }
-    line = strstr(text, "MemAvailable:");
-    return line ? g_ascii_strtoull(line + strlen("MemAvailable:"), NULL, 10) * HV_KIB : 0;
-}
-
 static gboolean take_memory(LodgeRunOptions *options, const char *text, GError **error)
 {
-    guint64 available = available_memory();
-    guint64 bytes = DEFAULT_BYTES;
+    guint64 available, bytes = DEFAULT_BYTES;
 
-    if (text && !lodge_parse_memory(text, &bytes, error)) {
-        g_prefix_error(error, "--memory: ");
+    if (text && !lodge_verb_options_take_memory(text, &bytes, error)) {
         return FALSE;
     }
-    if (bytes < MEMORY_MIN || bytes % HV_MIB) {
-        return lodge_error_refuse(
-            error,
-            _("--memory %s: a machine's memory is a multiple of 1 MiB, at least "
-              "2 MiB"),
-            text);
-    }
-    if (available && bytes > available) {
+    if (lodge_host_available_memory("", &available) && bytes > available) {
         g_autofree char *wants = lodge_format_bytes(bytes);
 
         return lodge_error_refuse(
@@ -95,14 +73,8 @@ static gboolean take_memory(LodgeRunOptions *options, const char *text, GError *
 static gboolean take_count(const char *option, const char *text, guint most, guint standard,
                            guint *count_out, GError **error)
 {
-    guint64 value = standard;
-
-    if (text && !g_ascii_string_to_unsigned(text, 10, 1, most, &value, NULL)) {
-        return lodge_error_refuse(error, _("%s %s: expected a number from 1 to %u"), option, text,
-                                  most);
-    }
-    *count_out = (guint)value;
-    return TRUE;
+    *count_out = standard;
+    return !text || lodge_verb_options_take_count(option, text, most, count_out, error);
 }
 
 static gboolean take_cpus(LodgeRunOptions *options, const Given *given, GError **error)

@@ -4,6 +4,9 @@
 
 #include "common/i18n.h"
 #include "common/lodge-error.h"
+#include "common/units.h"
+
+#include <hv/types.h>
 
 #include <string.h>
 
@@ -11,6 +14,7 @@
 #define INTERVAL_DEFAULT 2.0
 #define INTERVAL_LEAST   0.1
 #define INTERVAL_MOST    3600.0
+#define MEMORY_MIN       (2 * HV_MIB)
 
 static void add_common(GOptionContext *context, LodgeVerbOptions *options, guint wanted)
 {
@@ -140,6 +144,33 @@ gboolean lodge_verb_options_parse(LodgeVerbOptions *options, const LodgeVerbHelp
                                   options->jobs, JOBS_MOST);
     }
     return check_interval(options, error) && check_parameters(options, help, error);
+}
+
+gboolean lodge_verb_options_take_count(const char *option, const char *text, guint most,
+                                       guint *count_out, GError **error)
+{
+    guint64 value;
+
+    if (!g_ascii_string_to_unsigned(text, 10, 1, most, &value, NULL)) {
+        return lodge_error_refuse(error, _("%s %s: expected a number from 1 to %u"), option, text,
+                                  most);
+    }
+    *count_out = (guint)value;
+    return TRUE;
+}
+
+gboolean lodge_verb_options_take_memory(const char *text, guint64 *bytes_out, GError **error)
+{
+    if (!lodge_parse_memory(text, bytes_out, error)) {
+        g_prefix_error(error, "--memory: ");
+        return FALSE;
+    }
+    if (*bytes_out < MEMORY_MIN || *bytes_out % HV_MIB) {
+        return lodge_error_refuse(
+            error, _("--memory %s: a machine's memory is a multiple of 1 MiB, at least 2 MiB"),
+            text);
+    }
+    return TRUE;
 }
 
 void lodge_verb_options_clear(LodgeVerbOptions *options)

@@ -54,5 +54,12 @@ gboolean lodge_verb_options_parse(LodgeVerbOptions *options, const LodgeVerbHelp
  */
 void lodge_verb_options_refuse(GError **error, const char *verb);
 
+/** The value of an option that is a number from 1 to @most. FALSE with an error that names both. */
+gboolean lodge_verb_options_take_count(const char *option, const char *text, guint most,
+                                       guint *count_out, GError **error);
+
+/** The value of --memory: a size that a machine can have. FALSE with an error that names it. */
+gboolean lodge_verb_options_take_memory(const char *text, guint64 *bytes_out, GError **error);
+
 void lodge_verb_options_clear(LodgeVerbOptions *options);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(LodgeVerbOptions, lodge_verb_options_clear)

@@ -8,17 +8,16 @@
 #include "cli/verb-options.h"
 #include "common/i18n.h"
 #include "common/lodge-error.h"
-#include "common/units.h"
 #include "config/text.h"
 
 #include <string.h>
 
 #define COUNT_MOST 10000
-#define VCPUS_MOST 4096
+#define VCPUS_MOST 4096 /* where the hypervisor does not tell */
 
 typedef struct {
-    char *from, *memory;
-    int count, vcpus;
+    char *from, *memory, *vcpus;
+    int count;
     gboolean start;
     LodgeMachineChanges changes;
     virConnectPtr connection; /* borrowed */
@@ -71,21 +70,21 @@ static gboolean check(Create *create, const char *name, GError **error)
         return lodge_error_refuse(error, _("--count %d: expected a number from 1 to %d"),
                                   create->count, COUNT_MOST);
     }
-    if (create->vcpus < 0 || create->vcpus > VCPUS_MOST) {
-        return lodge_error_refuse(error, _("--vcpus %d: expected a number from 1 to %d"),
-                                  create->vcpus, VCPUS_MOST);
-    }
-    create->changes.vcpus = (guint)create->vcpus;
     if (create->memory &&
-        !lodge_parse_memory(create->memory, &create->changes.memory_bytes, error)) {
-        g_prefix_error(error, "--memory: ");
+        !lodge_verb_options_take_memory(create->memory, &create->changes.memory_bytes, error)) {
         return FALSE;
     }
-    if (create->memory && create->changes.memory_bytes < 1024 * 1024) {
-        return lodge_error_refuse(error, _("--memory %s: a machine has 1 MiB at least"),
-                                  create->memory);
-    }
     return !name || lodge_text_check_name(name, error);
+}
+
+/* How many there may be depends on the hypervisor, which would name the XML and not the option. */
+static gboolean take_vcpus(Create *create, GError **error)
+{
+    int most = create->vcpus ? virConnectGetMaxVcpus(create->connection, NULL) : 0;
+
+    return !create->vcpus || lodge_verb_options_take_count("--vcpus", create->vcpus,
+                                                           most > 0 ? (guint)most : VCPUS_MOST,
+                                                           &create->changes.vcpus, error);
 }
 
 /* "web", or "web-1" and on, those numbers that nobody has. */
@@ -153,6 +152,7 @@ static void create_clear(Create *create)
 {
     g_free(create->from);
     g_free(create->memory);
+    g_free(create->vcpus);
     g_free(create->changes.kernel);
     g_free(create->changes.initrd);
     g_free(create->changes.append);
@@ -174,7 +174,8 @@ static int run(Create *create, const LodgeVerbOptions *options)
         connection = lodge_connection_open(options->connect, LODGE_CONNECTION_EVENTS, &error);
         create->connection = connection;
     }
-    if (!connection || !make_instances(instances, options->parameters[0], create, &error)) {
+    if (!connection || !take_vcpus(create, &error) ||
+        !make_instances(instances, options->parameters[0], create, &error)) {
         return lodge_verb_fail(error);
     }
     return lodge_bulk_run(&bulk, instances, (guint)options->jobs, create);
@@ -207,7 +208,7 @@ int lodge_verb_create(int argc, char **argv)
          N_("another kernel command line"), N_("TEXT")},
         {"memory", 'm', 0, G_OPTION_ARG_FILENAME, &create.memory, N_("another size, such as 512M"),
          N_("N[K|M|G]")},
-        {"vcpus", 0, 0, G_OPTION_ARG_INT, &create.vcpus, N_("another number of virtual CPUs"),
+        {"vcpus", 0, 0, G_OPTION_ARG_FILENAME, &create.vcpus, N_("another number of virtual CPUs"),
          N_("N")},
         {NULL},
     };
