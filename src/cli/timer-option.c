@@ -14,7 +14,7 @@
 typedef struct {
     LodgeTimer timer;
     gboolean absent, has_policy, has_track;
-    gboolean for_policy; /* there are parts that say more of the policy */
+    const char *for_policy; /* a part that says more of the policy; NULL: there is none */
     gboolean no_limit;
     struct hv_vpt_policy policy;
     enum hv_rtc_track track;
@@ -76,7 +76,7 @@ static gboolean take_limit(Given *given, const char *part)
 {
     struct hv_vpt_policy *policy = &given->policy;
 
-    given->for_policy = TRUE;
+    given->for_policy = part;
     if (strcmp(part, "limit=0") == 0) {
         given->no_limit = TRUE;
         return TRUE;
@@ -106,15 +106,23 @@ static gboolean take_part(Given *given, const char *part)
     return take_limit(given, part);
 }
 
-static gboolean take(Given *given, const char *text)
+/* What is wrong with it; NULL: nothing. Free with g_free(). */
+static char *take(Given *given, GStrv parts)
 {
-    g_auto(GStrv) parts = g_strsplit(text, ",", -1);
-    gboolean good = parts[0] && lodge_timer_find(parts[0], &given->timer) && parts[1];
-
-    for (guint i = 1; good && parts[i]; i++) {
-        good = take_part(given, parts[i]);
+    if (!parts[0] || !lodge_timer_find(parts[0], &given->timer)) {
+        return g_strdup_printf(_("“%s” is no timer"), parts[0] ? parts[0] : "");
     }
-    return good && (given->has_policy || !given->for_policy);
+    if (!parts[1]) {
+        return g_strdup_printf(_("nothing comes after “%s”"), parts[0]);
+    }
+    for (guint i = 1; parts[i]; i++) {
+        if (!take_part(given, parts[i])) {
+            return g_strdup_printf(_("“%s” is wrong"), parts[i]);
+        }
+    }
+    return given->for_policy && !given->has_policy
+               ? g_strdup_printf(_("“%s” without a policy"), given->for_policy)
+               : NULL;
 }
 
 static void complete_policy(Given *given)
@@ -131,16 +139,19 @@ static void complete_policy(Given *given)
 
 gboolean lodge_timer_option_parse(LodgeMachineTime *time, const char *text, GError **error)
 {
+    g_auto(GStrv) parts = g_strsplit(text, ",", -1);
     Given given = {0};
+    g_autofree char *wrong = take(&given, parts);
 
-    if (!take(&given, text)) {
+    if (wrong) {
         return lodge_error_refuse(
             error,
-            _("--timer %s: expected pit, rtc, hpet, lapic, tsc or kvmclock, then ,present=no; or "
+            _("--timer %s: %s: expected pit, rtc, hpet, lapic, tsc or kvmclock, then ,present=no; "
+              "or "
               "one of the first four, then ,policy=merge, discard, delay or catchup, and for the "
               "latter two ,limit=MS; for catchup ,threshold=MS and ,slew=PERCENT from 101 to %u as "
               "well; rtc takes ,track=wall or guest"),
-            text, PERCENT_MOST);
+            text, wrong, PERCENT_MOST);
     }
     if (given.absent && given.timer == LODGE_TIMER_LAPIC) {
         return lodge_error_refuse(
