@@ -170,3 +170,8 @@ virConnectPtr lodge_connection_open(const char *uri, LodgeConnectionUse use, GEr
     }
     return connection;
 }
+
+char *lodge_connection_version_text(unsigned long version)
+{
+    return g_strdup_printf("%lu.%lu.%lu", version / 1000000, version / 1000 % 1000, version % 1000);
+}

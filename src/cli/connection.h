@@ -45,3 +45,6 @@ gboolean lodge_connection_set_error(GError **error, const char *format, ...) G_G
 
 /** The code of the calling thread's error: virErrorNumber. */
 int lodge_connection_error_code(void);
+
+/** "9.0.0": libvirt's numbers for versions, as people write them. Free with g_free(). */
+char *lodge_connection_version_text(unsigned long version);

@@ -122,7 +122,7 @@ static void check_connection(LodgeFindings *findings, const char *uri)
     g_autoptr(virConnect) connection = lodge_connection_try(uri, LODGE_CONNECTION_CALLS, &why);
     unsigned long version = 0, library = 0;
     const char *type = connection ? virConnectGetType(connection) : NULL;
-    g_autofree char *ours = NULL;
+    g_autofree char *its = NULL, *protocol = NULL;
 
     if (!connection) {
         lodge_findings_add(findings, "connection", LODGE_FINDING_PROBLEM,
@@ -132,15 +132,15 @@ static void check_connection(LodgeFindings *findings, const char *uri)
     }
     virConnectGetVersion(connection, &version);
     virConnectGetLibVersion(connection, &library);
-    ours = g_strdup_printf("%lu.%lu.%lu", version / 1000000, version / 1000 % 1000, version % 1000);
+    its = lodge_connection_version_text(version);
+    protocol = lodge_connection_version_text(library);
     lodge_findings_add(findings, "connection", LODGE_FINDING_GOOD, NULL,
-                       _("Connection: “%s” answers: %s %s, libvirt's protocol %lu.%lu.%lu"), name,
-                       type ? type : "?", ours, library / 1000000, library / 1000 % 1000,
-                       library % 1000);
-    if (g_strcmp0(type, "Lodge") == 0 && strcmp(ours, LODGE_VERSION) != 0) {
+                       _("Connection: “%s” answers: %s %s, libvirt's protocol %s"), name,
+                       type ? type : "?", its, protocol);
+    if (g_strcmp0(type, "Lodge") == 0 && strcmp(its, LODGE_VERSION) != 0) {
         lodge_findings_add(findings, "version", LODGE_FINDING_NOTE,
                            _("Restart the daemon when its machines allow it."),
-                           _("Version: the daemon is of %s, this program of %s"), ours,
+                           _("Version: the daemon is of %s, this program of %s"), its,
                            LODGE_VERSION);
     }
 }

@@ -80,8 +80,7 @@ static LodgeTable *host_table(virConnectPtr connection, GPtrArray *machines)
     take_text(table, HOST, virConnectGetHostname(connection));
     lodge_table_set_text(table, TYPE, virConnectGetType(connection));
     if (virConnectGetVersion(connection, &version) == 0) {
-        g_autofree char *text = g_strdup_printf("%lu.%lu.%lu", version / 1000000,
-                                                version / 1000 % 1000, version % 1000);
+        g_autofree char *text = lodge_connection_version_text(version);
 
         lodge_table_set_text(table, VERSION, text);
     }
