@@ -3,6 +3,7 @@
 #include "cli/group-verb.h"
 
 #include "cli/live.h"
+#include "cli/machines.h"
 #include "common/i18n.h"
 #include "common/lodge-error.h"
 
@@ -11,8 +12,8 @@ static gboolean is_running(const LodgeStats *stats)
 {
     guint64 state;
 
-    return lodge_stats_number(stats, "state.state", &state) && state != VIR_DOMAIN_SHUTOFF &&
-           state != VIR_DOMAIN_CRASHED;
+    return lodge_stats_number(stats, "state.state", &state) &&
+           lodge_machine_is_active((int)MIN(state, G_MAXINT));
 }
 
 static LodgeTable *look(virConnectPtr connection, GStrv words, gpointer user_data, GError **error)

@@ -41,7 +41,7 @@ static GString *read_bounded(int fd, const char *path, GError **error)
         }
         g_string_append_len(text, buffer, got);
     }
-    return g_string_new_len(text->str, (gssize)text->len);
+    return g_steal_pointer(&text);
 }
 
 static xmlDoc *parse(const char *text, gsize length, const char *source, GError **error)

@@ -100,9 +100,9 @@ static gboolean read_status(const char *folder, LodgeProcessMemory *memory)
     return resident_kib > 0; /* else it has just ended */
 }
 
-static gboolean read_process(const char *root, const char *pid, LodgeProcessMemory *memory)
+static gboolean read_process(const char *pid, LodgeProcessMemory *memory)
 {
-    g_autofree char *folder = g_strconcat(root, "/proc/", pid, NULL);
+    g_autofree char *folder = g_strconcat("/proc/", pid, NULL);
     g_autofree char *smaps = g_strconcat(folder, "/smaps", NULL);
     FILE *file;
 
@@ -134,17 +134,16 @@ static int by_pid(gconstpointer a, gconstpointer b)
     return left->pid < right->pid ? -1 : left->pid > right->pid;
 }
 
-GArray *lodge_process_memory_read(const char *root)
+GArray *lodge_process_memory_read(void)
 {
     GArray *processes = g_array_new(FALSE, TRUE, sizeof(LodgeProcessMemory));
-    g_autofree char *path = g_strconcat(root, "/proc", NULL);
-    GDir *folder = g_dir_open(path, 0, NULL);
+    GDir *folder = g_dir_open("/proc", 0, NULL);
     const char *pid;
 
     while (folder && (pid = g_dir_read_name(folder))) {
         LodgeProcessMemory memory;
 
-        if (read_process(root, pid, &memory)) {
+        if (read_process(pid, &memory)) {
             g_array_append_val(processes, memory);
         }
     }

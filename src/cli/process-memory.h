@@ -20,8 +20,6 @@ typedef struct {
 /**
  * Of all processes of Lodge that are the caller's, but this one.
  *
- * @root  where /proc is: "" for the host's own.
- *
  * Returns an array of LodgeProcessMemory by pid, owned by the caller. What ends meanwhile is left out.
  */
-GArray *lodge_process_memory_read(const char *root);
+GArray *lodge_process_memory_read(void);

@@ -55,11 +55,6 @@ void lodge_table_add_row(LodgeTable *table)
     g_ptr_array_add(table->rows, g_new0(Cell, table->count));
 }
 
-guint lodge_table_get_rows(const LodgeTable *table)
-{
-    return table->rows->len;
-}
-
 static Cell *last_cell(LodgeTable *table, guint column)
 {
     Cell *cells = g_ptr_array_index(table->rows, table->rows->len - 1);

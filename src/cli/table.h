@@ -36,7 +36,6 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(LodgeTable, lodge_table_free)
 
 /** Begin a row: cells are set in the last one. */
 void lodge_table_add_row(LodgeTable *table);
-guint lodge_table_get_rows(const LodgeTable *table);
 
 /** @text is copied; NULL leaves the cell unset. */
 void lodge_table_set_text(LodgeTable *table, guint column, const char *text);

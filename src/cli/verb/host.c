@@ -94,7 +94,7 @@ static LodgeTable *host_table(virConnectPtr connection, GPtrArray *machines)
 static LodgeTable *memory_table(void)
 {
     LodgeTable *table = lodge_table_new(memory_columns, G_N_ELEMENTS(memory_columns));
-    g_autoptr(GArray) processes = lodge_process_memory_read("");
+    g_autoptr(GArray) processes = lodge_process_memory_read();
 
     for (guint i = 0; i < processes->len; i++) {
         const LodgeProcessMemory *memory = &g_array_index(processes, LodgeProcessMemory, i);
