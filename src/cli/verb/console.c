@@ -171,7 +171,13 @@ static const LodgeConsoleMachine stream_at_console = {
 
 static void on_leave(gpointer data)
 {
-    leave(data, LODGE_EXIT_OK);
+    Session *session = data;
+
+    if (isatty(STDOUT_FILENO)) {
+        /* The shell's prompt does not come behind the guest's. */
+        lodge_console_write(session->console, (const guint8 *)"\r\n", 2);
+    }
+    leave(session, LODGE_EXIT_OK);
 }
 
 static void on_signal(int number, gpointer data)
