@@ -14,8 +14,11 @@
 #include <unistd.h>
 
 #define SOCKET_NAME "libvirt/virtlodged-sock"
+/* Root's daemon, as all of libvirt's, has its sockets here whatever XDG_RUNTIME_DIR says: so does the
+ * client library look for them. Its cores' are in the runtime directory, as everybody's. */
+#define ROOT_FOLDER "/run"
 
-/* Where sockets are; NULL and a finding when it is of no use. */
+/* Where the daemon's socket is, and the cores'; NULL and a finding when it is of no use. */
 static const char *check_runtime_directory(LodgeFindings *findings)
 {
     const char *folder = g_getenv("XDG_RUNTIME_DIR");
@@ -24,10 +27,16 @@ static const char *check_runtime_directory(LodgeFindings *findings)
           "a directory of yours with mode 0700.");
     struct stat status;
 
+    if (!folder && geteuid() == 0) {
+        lodge_findings_add(findings, "runtime-directory", LODGE_FINDING_NOTE,
+                           _("Nothing to do: root's daemon and its cores have their sockets "
+                             "in “/run” then."),
+                           _("Runtime directory: XDG_RUNTIME_DIR is not set"));
+        return NULL;
+    }
     if (!folder || folder[0] != '/') {
-        lodge_findings_add(findings, "runtime-directory",
-                           folder || geteuid() != 0 ? LODGE_FINDING_PROBLEM : LODGE_FINDING_NOTE,
-                           step, _("Runtime directory: XDG_RUNTIME_DIR is %s"),
+        lodge_findings_add(findings, "runtime-directory", LODGE_FINDING_PROBLEM, step,
+                           _("Runtime directory: XDG_RUNTIME_DIR is %s"),
                            folder ? _("no absolute path") : _("not set"));
         return NULL;
     }
@@ -44,8 +53,15 @@ static const char *check_runtime_directory(LodgeFindings *findings)
                            folder, (guint)status.st_uid, (guint)status.st_mode & 07777u);
         return NULL;
     }
-    lodge_findings_add(findings, "runtime-directory", LODGE_FINDING_GOOD, NULL,
-                       _("Runtime directory: “%s”"), folder);
+    if (geteuid() == 0) {
+        lodge_findings_add(findings, "runtime-directory", LODGE_FINDING_GOOD, NULL,
+                           _("Runtime directory: “%s”, where cores have their sockets; root's "
+                             "daemon has its own in “/run/libvirt”"),
+                           folder);
+    } else {
+        lodge_findings_add(findings, "runtime-directory", LODGE_FINDING_GOOD, NULL,
+                           _("Runtime directory: “%s”"), folder);
+    }
     return folder;
 }
 
@@ -86,8 +102,8 @@ static int knock(const char *path)
 
 static void check_socket(LodgeFindings *findings, const char *folder)
 {
-    g_autofree char *path = geteuid() == 0 ? g_build_filename("/var/run", SOCKET_NAME, NULL)
-                                           : g_build_filename(folder, SOCKET_NAME, NULL);
+    g_autofree char *path =
+        g_build_filename(geteuid() == 0 ? ROOT_FOLDER : folder, SOCKET_NAME, NULL);
     int why = knock(path);
 
     switch (why) {
