@@ -63,6 +63,9 @@ def main(program, cases, wanted):
     """@cases: globals() of the program; @wanted: names of cases, none for all."""
     cases = {name[len('case_'):].replace('_', '-'): case for name, case in cases.items()
              if name.startswith('case_')}
+    unknown = set(wanted) - set(cases)
+    if unknown:
+        sys.exit(f'no case is named {", ".join(sorted(unknown))}')
     cases = {name: case for name, case in cases.items() if name in (wanted or cases)}
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     print(f'1..{len(cases)}')

@@ -224,6 +224,8 @@ def have(program):
 def run(cases, make, only=None):
     """Run functions, each with what `make` gives; print TAP. One that returns a text is skipped."""
     chosen = [case for case in cases if not only or case.__name__.replace('_', '-') == only]
+    if not chosen:
+        sys.exit(f'no case is named {only}')
     prefix = pathlib.Path(sys.argv[0]).name
     print(f'1..{len(chosen)}', flush=True)
     failed = 0
