@@ -6,6 +6,7 @@
 #include "lib/threads.h"
 #include "platform/rtc-calendar.h"
 #include "platform/tick.h"
+#include "unit/platform/rig-cmos.h"
 #include "unit/platform/rig-irq.h"
 
 #include <errno.h>
@@ -22,20 +23,13 @@
 #define LAPIC_DEADLINE  0x400eeu
 #define MSR_DEADLINE    0x6e0u
 
-static void write_rtc(struct rig *rig, uint8_t index, uint8_t value)
-{
-    rig_outb(rig, 0x70, index);
-    rig_outb(rig, 0x71, value);
-}
-
 static unsigned take_all(struct rig *rig)
 {
     unsigned count = 0;
 
     while (rig_take(rig, 0) >= 0) {
         rig_eoi(rig, 0);
-        rig_outb(rig, 0x70, RTC_C);
-        (void)rig_inb(rig, 0x71);
+        (void)rig_cmos_read(rig, RTC_C);
         count++;
     }
     return count;
@@ -166,8 +160,8 @@ static void test_rtc_rate_1(void)
     for (size_t i = 0; i < HV_ARRAY_LEN(rows); i++) {
         struct rig *rig = rig_new();
 
-        write_rtc(rig, RTC_A, RTC_A_DIVIDER_32K | rows[i].rate);
-        write_rtc(rig, RTC_B, RTC_B_24H | RTC_B_PIE);
+        rig_cmos_write(rig, RTC_A, RTC_A_DIVIDER_32K | rows[i].rate);
+        rig_cmos_write(rig, RTC_B, RTC_B_24H | RTC_B_PIE);
         TAP_EQ(hv_load_relaxed(&rig->platform.rtc.periodic.period_ns),
                hv_ticks_to_ns(32768 / rows[i].hz, 32768));
         rig_advance(rig, 2 * HV_NS_PER_S);
@@ -342,8 +336,8 @@ static void hurry_hpet(struct rig *rig, unsigned step, uint64_t step_ns, bool ti
 static void hurry_rtc(struct rig *rig, unsigned step, uint64_t step_ns, bool ticked)
 {
     (void)step_ns;
-    write_rtc(rig, RTC_A, ticked ? 0 : RTC_A_DIVIDER_32K | (uint8_t)(3 + step % 3));
-    write_rtc(rig, RTC_B, RTC_B_24H | RTC_B_PIE);
+    rig_cmos_write(rig, RTC_A, ticked ? 0 : RTC_A_DIVIDER_32K | (uint8_t)(3 + step % 3));
+    rig_cmos_write(rig, RTC_B, RTC_B_24H | RTC_B_PIE);
 }
 
 /* However a guest writes to a source, and whenever: it ticks no more often than the floor has it. */
@@ -452,7 +446,7 @@ static struct rig *busy(void)
     rig_outb(rig, 0x43, 0x34);
     rig_outb(rig, 0x40, 0xa9);
     rig_outb(rig, 0x40, 0x04);
-    write_rtc(rig, RTC_B, RTC_B_24H | RTC_B_PIE);
+    rig_cmos_write(rig, RTC_B, RTC_B_24H | RTC_B_PIE);
     shortest_hpet(rig);
     rig_apic_write(rig, 0, 0x3e0, 0xb);
     rig_apic_write(rig, 0, 0x320, LAPIC_PERIODIC);

@@ -2,6 +2,7 @@
 /* The machine's clock as its devices show it: over sleeps of the host, pauses, saves; and machines that
  * lack some of their timers. */
 #include "unit/platform/pv-rig.h"
+#include "unit/platform/rig-cmos.h"
 
 #include <errno.h>
 
@@ -65,23 +66,19 @@ static uint64_t guest_wall(struct rig *rig)
     return begun_ns + hv_platform_tsc(&rig->platform);
 }
 
-static uint8_t cmos(struct rig *rig, uint8_t index)
-{
-    rig_outb(rig, 0x70, index);
-    return rig_inb(rig, 0x71);
-}
-
 /* The RTC says what a calendar set to @seconds does. */
 static bool rtc_shows(struct rig *rig, uint64_t seconds)
 {
-    uint8_t memory[HV_RTC_BYTES] = {[RTC_B] = cmos(rig, RTC_B)};
+    uint8_t memory[HV_RTC_BYTES] = {[RTC_B] = rig_cmos_read(rig, RTC_B)};
 
     rtc_calendar_set(memory, seconds);
-    return cmos(rig, RTC_SECONDS) == memory[RTC_SECONDS] &&
-           cmos(rig, RTC_MINUTES) == memory[RTC_MINUTES] &&
-           cmos(rig, RTC_HOURS) == memory[RTC_HOURS] && cmos(rig, RTC_DAY) == memory[RTC_DAY] &&
-           cmos(rig, RTC_WEEKDAY) == memory[RTC_WEEKDAY] &&
-           cmos(rig, RTC_MONTH) == memory[RTC_MONTH] && cmos(rig, RTC_YEAR) == memory[RTC_YEAR];
+    return rig_cmos_read(rig, RTC_SECONDS) == memory[RTC_SECONDS] &&
+           rig_cmos_read(rig, RTC_MINUTES) == memory[RTC_MINUTES] &&
+           rig_cmos_read(rig, RTC_HOURS) == memory[RTC_HOURS] &&
+           rig_cmos_read(rig, RTC_DAY) == memory[RTC_DAY] &&
+           rig_cmos_read(rig, RTC_WEEKDAY) == memory[RTC_WEEKDAY] &&
+           rig_cmos_read(rig, RTC_MONTH) == memory[RTC_MONTH] &&
+           rig_cmos_read(rig, RTC_YEAR) == memory[RTC_YEAR];
 }
 
 static bool told(struct rig *rig)
@@ -206,13 +203,11 @@ static void test_track_offset(void)
 {
     struct rig *rig = start(HV_CLOCK_ADVANCE, HV_RTC_TRACK_WALL);
 
-    rig_outb(rig, 0x70, RTC_B);
-    rig_outb(rig, 0x71, RTC_B_24H | RTC_B_SET);
+    rig_cmos_write(rig, RTC_B, RTC_B_24H | RTC_B_SET);
     hv_clock_set_wall(&rig->clock, -(int64_t)HOUR);
     follow_host(rig);
     TAP_OK(rtc_shows(rig, hv_clock_wall_s(&rig->clock) + 3600));
-    rig_outb(rig, 0x70, RTC_B);
-    rig_outb(rig, 0x71, RTC_B_24H);
+    rig_cmos_write(rig, RTC_B, RTC_B_24H);
     hv_clock_set_wall(&rig->clock, -(int64_t)HOUR);
     follow_host(rig);
     TAP_OK(rtc_shows(rig, hv_clock_wall_s(&rig->clock) + 3600));
@@ -312,7 +307,7 @@ static void check_absence(const struct absence *absence)
     rig_outb(rig, 0x40, 0);
     rig_advance(rig, HV_NS_PER_S);
     TAP_EQ(rig_inb(rig, 0x40) == 0xff && rig_inb(rig, 0x61) == 0xff, !absence->pit);
-    TAP_EQ(cmos(rig, RTC_D) == 0xff, !absence->rtc);
+    TAP_EQ(rig_cmos_read(rig, RTC_D) == 0xff, !absence->rtc);
     TAP_EQ(rig_mmio_read(rig, HV_HPET_BASE, 4) == UINT32_MAX, !absence->hpet);
     TAP_EQ(hv_platform_timers(&rig->platform), 3 + HV_HPET_TIMERS + RIG_VCPUS - absence->gone);
     for (unsigned i = 0; i < hv_platform_timers(&rig->platform); i++) {

@@ -3,6 +3,7 @@
  * Records of timers with fields that nobody has written: refused with the field's name, or a machine
  * whose timers keep the floor and the law of their ticks, and whose own record can be loaded.
  */
+#include "unit/platform/rig-cmos.h"
 #include "unit/platform/rig-irq.h"
 
 #include <errno.h>
@@ -81,8 +82,7 @@ static void program(struct rig *rig)
     rig_outb(rig, 0x43, (uint8_t)(0x30 | (tap_rng() & 0xe)));
     rig_outb(rig, 0x40, (uint8_t)tap_rng());
     rig_outb(rig, 0x40, (uint8_t)(tap_rng() % 16));
-    rig_outb(rig, 0x70, 0xb);
-    rig_outb(rig, 0x71, (uint8_t)(tap_rng() & 0x76));
+    rig_cmos_write(rig, 0xb, (uint8_t)(tap_rng() & 0x76));
     for (unsigned i = 0; i < HV_HPET_TIMERS; i++) {
         uint64_t at = HV_HPET_BASE + 0x100 + 0x20 * i;
         uint32_t config = (20 + i % 2) << 9 | 4 | (tap_rng() & 0x10a);
@@ -122,8 +122,7 @@ static void take(struct rig *rig)
             rig_eoi(rig, i);
         }
     }
-    rig_outb(rig, 0x70, 0xc);
-    (void)rig_inb(rig, 0x71);
+    (void)rig_cmos_read(rig, 0xc);
     rig_mmio_write(rig, HV_HPET_BASE + 0x20, 8, 7);
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "lib/tap.h"
+#include "unit/platform/rig-cmos.h"
 #include "unit/platform/rig-irq.h"
 
 #define CONFIG     0x10u
@@ -321,12 +322,10 @@ static void test_legacy(void)
     struct rig *rig = start();
 
     /* The RTC's own interrupt, for comparison. */
-    rig_outb(rig, 0x70, 0x0b);
-    rig_outb(rig, 0x71, 0x12);
+    rig_cmos_write(rig, 0x0b, 0x12);
     rig_advance(rig, HV_NS_PER_S);
     TAP_EQ(take(rig), 0x58);
-    rig_outb(rig, 0x70, 0x0c);
-    rig_inb(rig, 0x71);
+    (void)rig_cmos_read(rig, 0x0c);
     write64(rig, CONFIG, 3);
     configure(rig, 0, INTERRUPT | ROUTE(20));
     configure(rig, 1, INTERRUPT | ROUTE(23));

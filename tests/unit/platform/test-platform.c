@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "lib/tap.h"
+#include "unit/platform/rig-cmos.h"
 #include "unit/platform/rig-irq.h"
 
 static void test_failed_init(void)
@@ -114,8 +115,7 @@ static void test_acceptance(void)
         rig_outb(rig, 0x43, 0x34);
         rig_outb(rig, 0x40, 0xa9);
         rig_outb(rig, 0x40, 0x04);
-        rig_outb(rig, 0x70, 0x0b);
-        rig_outb(rig, 0x71, 0x42);
+        rig_cmos_write(rig, 0x0b, 0x42);
         rig_mmio_write(rig, HV_HPET_BASE + 0x10, 8, 1);
         rig_mmio_write(rig, HV_HPET_BASE + 0x140, 8, 0x4c | 21 << 9);
         rig_mmio_write(rig, HV_HPET_BASE + 0x148, 8, 100000);
@@ -131,8 +131,7 @@ static void test_acceptance(void)
             rig_advance(rig, period_ns / 10 * tick);
             TAP_EQ(rig_take(rig, 0), rows[i].pin ? 0x55 : rows[i].timer ? 0x38 : 0x30);
             rig_eoi(rig, 0);
-            rig_outb(rig, 0x70, 0x0c);
-            rig_inb(rig, 0x71);
+            (void)rig_cmos_read(rig, 0x0c);
             if (tick < 3) {
                 rig_advance(rig, period_ns - period_ns / 10 * tick);
             }
@@ -219,8 +218,7 @@ static void test_halt(void)
     rig_outb(rig, 0x43, 0x34);
     rig_outb(rig, 0x40, 0xa9);
     rig_outb(rig, 0x40, 0x04);
-    rig_outb(rig, 0x70, 0x0b);
-    rig_outb(rig, 0x71, 0x52); /* RTC: periodic and update-ended interrupts */
+    rig_cmos_write(rig, 0x0b, 0x52); /* RTC: periodic and update-ended interrupts */
     rig_outw(rig, HV_ACPI_EVENT_PORT + 2, 1);
     rig_mmio_write(rig, HV_HPET_BASE + 0x10, 8, 1);
     for (unsigned i = 0; i < HV_HPET_TIMERS; i++) {
@@ -322,14 +320,12 @@ static void test_rouse_others(void)
     TAP_OK(!hv_platform_may_rouse(&rig->platform, ALL_VCPUS & ~1u));
     rig_outb(rig, 0x21, 0xff);
     TAP_OK(!hv_platform_may_rouse(&rig->platform, ALL_VCPUS));
-    rig_outb(rig, 0x70, 0x0b);
-    rig_outb(rig, 0x71, 0x42);
+    rig_cmos_write(rig, 0x0b, 0x42);
     rig_outb(rig, 0xa1, 0xfe);
     TAP_OK(!hv_platform_may_rouse(&rig->platform, ALL_VCPUS)); /* the slave itself is masked */
     rig_outb(rig, 0x21, 0xfb);
     TAP_OK(hv_platform_may_rouse(&rig->platform, ALL_VCPUS));
-    rig_outb(rig, 0x70, 0x0b);
-    rig_outb(rig, 0x71, 0x02);
+    rig_cmos_write(rig, 0x0b, 0x02);
     TAP_OK(!hv_platform_may_rouse(&rig->platform, ALL_VCPUS));
 
     rig = rig_new();

@@ -8,19 +8,8 @@
 
 #include "lib/tap.h"
 #include "platform/rtc-calendar.h"
+#include "unit/platform/rig-cmos.h"
 #include "unit/platform/rig-irq.h"
-
-static uint8_t in(struct rig *rig, uint8_t index)
-{
-    rig_outb(rig, 0x70, index);
-    return rig_inb(rig, 0x71);
-}
-
-static void out(struct rig *rig, uint8_t index, uint8_t value)
-{
-    rig_outb(rig, 0x70, index);
-    rig_outb(rig, 0x71, value);
-}
 
 /* IRQ 8 comes as vector 38h. */
 static struct rig *start(void)
@@ -42,11 +31,11 @@ static void set_time(struct rig *rig, const uint8_t fields[7], uint8_t register_
     static const uint8_t indices[] = {RTC_HOURS, RTC_MINUTES, RTC_SECONDS, RTC_WEEKDAY,
                                       RTC_DAY,   RTC_MONTH,   RTC_YEAR};
 
-    out(rig, RTC_B, register_b | RTC_B_SET);
+    rig_cmos_write(rig, RTC_B, register_b | RTC_B_SET);
     for (unsigned i = 0; i < 7; i++) {
-        out(rig, indices[i], fields[i]);
+        rig_cmos_write(rig, indices[i], fields[i]);
     }
-    out(rig, RTC_B, register_b);
+    rig_cmos_write(rig, RTC_B, register_b);
 }
 
 static void check_time(struct rig *rig, const uint8_t fields[7], uint8_t century)
@@ -55,9 +44,9 @@ static void check_time(struct rig *rig, const uint8_t fields[7], uint8_t century
                                       RTC_DAY,   RTC_MONTH,   RTC_YEAR};
 
     for (unsigned i = 0; i < 7; i++) {
-        TAP_EQ(in(rig, indices[i]), fields[i]);
+        TAP_EQ(rig_cmos_read(rig, indices[i]), fields[i]);
     }
-    TAP_EQ(in(rig, HV_RTC_CENTURY), century);
+    TAP_EQ(rig_cmos_read(rig, HV_RTC_CENTURY), century);
 }
 
 static void test_calendar(void)
@@ -119,9 +108,9 @@ static void test_first_time(void)
     static const uint8_t bcd[] = {0x00, 0x16, 0x40, 5, 0x01, 0x01, 0x26};
 
     check_time(rig, bcd, 0x20);
-    TAP_EQ(in(rig, RTC_A) & 0x7f, 0x26);
-    TAP_EQ(in(rig, RTC_B), 0x02);
-    TAP_EQ(in(rig, RTC_D), 0x80);
+    TAP_EQ(rig_cmos_read(rig, RTC_A) & 0x7f, 0x26);
+    TAP_EQ(rig_cmos_read(rig, RTC_B), 0x02);
+    TAP_EQ(rig_cmos_read(rig, RTC_D), 0x80);
     TAP_EQ(rig_inb(rig, 0x70), 0xff);
 }
 
@@ -162,7 +151,7 @@ static void test_formats(void)
         struct rig *rig = start();
 
         if (rows[i].b & RTC_B_BINARY) {
-            out(rig, HV_RTC_CENTURY, 20);
+            rig_cmos_write(rig, HV_RTC_CENTURY, 20);
         }
         set_time(rig, rows[i].before, rows[i].b);
         rig_advance(rig, HV_NS_PER_S);
@@ -174,30 +163,30 @@ static void test_set_stops(void)
 {
     struct rig *rig = start();
 
-    out(rig, RTC_B, 0x92);
-    TAP_EQ(in(rig, RTC_B), 0x82); /* SET clears UIE */
-    out(rig, RTC_SECONDS, 0x30);
+    rig_cmos_write(rig, RTC_B, 0x92);
+    TAP_EQ(rig_cmos_read(rig, RTC_B), 0x82); /* SET clears UIE */
+    rig_cmos_write(rig, RTC_SECONDS, 0x30);
     rig_advance(rig, 5 * HV_NS_PER_S + HV_NS_PER_S / 2);
-    TAP_EQ(in(rig, RTC_SECONDS), 0x30);
-    TAP_EQ(in(rig, RTC_A) & 0x80, 0);
-    out(rig, RTC_B, 0x02);
+    TAP_EQ(rig_cmos_read(rig, RTC_SECONDS), 0x30);
+    TAP_EQ(rig_cmos_read(rig, RTC_A) & 0x80, 0);
+    rig_cmos_write(rig, RTC_B, 0x02);
     rig_advance(rig, HV_NS_PER_S / 2); /* the divider went on: the next second ends here */
-    TAP_EQ(in(rig, RTC_SECONDS), 0x31);
+    TAP_EQ(rig_cmos_read(rig, RTC_SECONDS), 0x31);
 }
 
 static void test_divider(void)
 {
     struct rig *rig = start();
 
-    out(rig, RTC_A, 0x66); /* held in reset */
-    out(rig, RTC_SECONDS, 0x10);
+    rig_cmos_write(rig, RTC_A, 0x66); /* held in reset */
+    rig_cmos_write(rig, RTC_SECONDS, 0x10);
     rig_advance(rig, 10 * HV_NS_PER_S);
-    TAP_EQ(in(rig, RTC_SECONDS), 0x10);
-    out(rig, RTC_A, 0x26);
+    TAP_EQ(rig_cmos_read(rig, RTC_SECONDS), 0x10);
+    rig_cmos_write(rig, RTC_A, 0x26);
     rig_advance(rig, HV_NS_PER_S / 2 - 1);
-    TAP_EQ(in(rig, RTC_SECONDS), 0x10);
+    TAP_EQ(rig_cmos_read(rig, RTC_SECONDS), 0x10);
     rig_advance(rig, 1);
-    TAP_EQ(in(rig, RTC_SECONDS), 0x11);
+    TAP_EQ(rig_cmos_read(rig, RTC_SECONDS), 0x11);
 }
 
 /* UIP is set 244 µs before an update and clear after 2.228 ms, however late the timer is. */
@@ -206,7 +195,7 @@ static void test_update_in_progress(void)
     struct rig *rig = start();
     uint64_t into;
 
-    out(rig, RTC_B, 0x12); /* with its interrupt, so that a timer is armed */
+    rig_cmos_write(rig, RTC_B, 0x12); /* with its interrupt, so that a timer is armed */
     for (unsigned late = 0; late < 2; late++) {
         uint64_t first = 0, last = 0;
 
@@ -219,7 +208,7 @@ static void test_update_in_progress(void)
             } else {
                 rig_advance(rig, HV_NS_PER_US);
             }
-            if (in(rig, RTC_A) & 0x80) {
+            if (rig_cmos_read(rig, RTC_A) & 0x80) {
                 first = first ? first : us;
                 last = us;
             }
@@ -235,23 +224,23 @@ static void test_update_interrupt(void)
     struct rig *rig = start();
 
     rig_advance(rig, 100 * HV_NS_PER_MS);
-    in(rig, RTC_C);
-    out(rig, RTC_B, 0x12);
+    rig_cmos_read(rig, RTC_C);
+    rig_cmos_write(rig, RTC_B, 0x12);
     rig_advance(rig, 900 * HV_NS_PER_MS - 1);
     TAP_OK(!interrupted(rig));
     rig_advance(rig, 1);
     TAP_OK(interrupted(rig));
     rig_advance(rig, 3 * HV_NS_PER_S);
-    TAP_OK(!interrupted(rig));                  /* the wire is high until C is read */
-    TAP_EQ(in(rig, RTC_C), 0x80 | 0x10 | 0x40); /* PF sets without its enable, too */
-    TAP_EQ(in(rig, RTC_C), 0x00);
+    TAP_OK(!interrupted(rig));                             /* the wire is high until C is read */
+    TAP_EQ(rig_cmos_read(rig, RTC_C), 0x80 | 0x10 | 0x40); /* PF sets without its enable, too */
+    TAP_EQ(rig_cmos_read(rig, RTC_C), 0x00);
     rig_advance(rig, HV_NS_PER_S);
     TAP_OK(interrupted(rig));
-    TAP_EQ(in(rig, RTC_C) & 0x90, 0x90);
-    out(rig, RTC_B, 0x02);
+    TAP_EQ(rig_cmos_read(rig, RTC_C) & 0x90, 0x90);
+    rig_cmos_write(rig, RTC_B, 0x02);
     rig_advance(rig, HV_NS_PER_S);
     TAP_OK(!interrupted(rig));
-    TAP_EQ(in(rig, RTC_C) & 0x90, 0x10);
+    TAP_EQ(rig_cmos_read(rig, RTC_C) & 0x90, 0x10);
     TAP_EQ(hv_load_relaxed(&rig->queue.next_ns), UINT64_MAX); /* nothing wakes the host */
 }
 
@@ -270,16 +259,16 @@ static void test_alarm(void)
         struct rig *rig = start();
 
         set_time(rig, begin, 0x02);
-        in(rig, RTC_C);
-        out(rig, RTC_HOURS_ALARM, rows[i].hours);
-        out(rig, RTC_MINUTES_ALARM, rows[i].minutes);
-        out(rig, RTC_SECONDS_ALARM, rows[i].seconds);
-        out(rig, RTC_B, 0x22);
+        rig_cmos_read(rig, RTC_C);
+        rig_cmos_write(rig, RTC_HOURS_ALARM, rows[i].hours);
+        rig_cmos_write(rig, RTC_MINUTES_ALARM, rows[i].minutes);
+        rig_cmos_write(rig, RTC_SECONDS_ALARM, rows[i].seconds);
+        rig_cmos_write(rig, RTC_B, 0x22);
         rig_advance(rig, (uint64_t)rows[i].wait_s * HV_NS_PER_S - 1);
         TAP_OK(!interrupted(rig));
         rig_advance(rig, 1);
         TAP_OK(interrupted(rig));
-        TAP_EQ(in(rig, RTC_C) & 0xa0, 0xa0);
+        TAP_EQ(rig_cmos_read(rig, RTC_C) & 0xa0, 0xa0);
     }
 }
 
@@ -294,12 +283,12 @@ static void test_periodic(void)
         struct rig *rig = start();
         unsigned count = 0;
 
-        out(rig, RTC_A, 0x20 | rows[i].rate);
-        out(rig, RTC_B, 0x42);
+        rig_cmos_write(rig, RTC_A, 0x20 | rows[i].rate);
+        rig_cmos_write(rig, RTC_B, 0x42);
         for (unsigned j = 0; j < 2 * rows[i].hz; j++) {
             rig_advance(rig, HV_NS_PER_S / rows[i].hz + 1);
             count += interrupted(rig);
-            TAP_EQ(in(rig, RTC_C) & 0xc0, 0xc0);
+            TAP_EQ(rig_cmos_read(rig, RTC_C) & 0xc0, 0xc0);
         }
         TAP_EQ(count, 2 * rows[i].hz);
         TAP_EQ(hv_load_relaxed(&rig->platform.rtc.periodic.counters.period_clamped), 0);
@@ -307,11 +296,11 @@ static void test_periodic(void)
     {
         struct rig *rig = start();
 
-        out(rig, RTC_A, 0x20); /* rate 0: none */
-        out(rig, RTC_B, 0x42);
+        rig_cmos_write(rig, RTC_A, 0x20); /* rate 0: none */
+        rig_cmos_write(rig, RTC_B, 0x42);
         rig_advance(rig, HV_NS_PER_S);
         TAP_OK(!interrupted(rig));
-        TAP_EQ(in(rig, RTC_C) & 0x40, 0);
+        TAP_EQ(rig_cmos_read(rig, RTC_C) & 0x40, 0);
     }
 }
 
@@ -319,14 +308,14 @@ static void test_reset(void)
 {
     struct rig *rig = start();
 
-    out(rig, 0x40, 0x5a);
-    out(rig, RTC_B, 0x7a);
+    rig_cmos_write(rig, 0x40, 0x5a);
+    rig_cmos_write(rig, RTC_B, 0x7a);
     rig_advance(rig, HV_NS_PER_S);
     hv_rtc_reset(&rig->platform.rtc);
-    TAP_EQ(in(rig, RTC_B), 0x02);
-    TAP_EQ(in(rig, RTC_C), 0x00);
-    TAP_EQ(in(rig, 0x40), 0x5a);
-    TAP_EQ(in(rig, RTC_SECONDS), 0x41);
+    TAP_EQ(rig_cmos_read(rig, RTC_B), 0x02);
+    TAP_EQ(rig_cmos_read(rig, RTC_C), 0x00);
+    TAP_EQ(rig_cmos_read(rig, 0x40), 0x5a);
+    TAP_EQ(rig_cmos_read(rig, RTC_SECONDS), 0x41);
 }
 
 /* Report 42, Xen's XSA-503 (52350da926): two vCPUs race with index and data; each access stays inside the memory. */
@@ -365,9 +354,9 @@ static void test_race(void)
     struct racer racers[2] = {{rig, 0x50, 0}, {rig, 0x51, 0}};
     pthread_t thread;
 
-    out(rig, 0x50, 0xa5);
-    out(rig, 0x51, 0x5a);
-    out(rig, 0x7f, 0x5a);
+    rig_cmos_write(rig, 0x50, 0xa5);
+    rig_cmos_write(rig, 0x51, 0x5a);
+    rig_cmos_write(rig, 0x7f, 0x5a);
     TAP_EQ(pthread_create(&thread, NULL, race, &racers[0]), 0);
     race(&racers[1]);
     pthread_join(thread, NULL);
@@ -388,38 +377,39 @@ static void test_record(void)
         for (unsigned i = 0; i < 10; i++) {
             uint8_t index = (uint8_t)(tap_rng() % 2 ? RTC_A + tap_rng() % 2 : tap_rng() % 14);
 
-            out(rig, index, (uint8_t)(index == RTC_A ? 0x20 | tap_rng() % 16 : tap_rng()));
+            rig_cmos_write(rig, index,
+                           (uint8_t)(index == RTC_A ? 0x20 | tap_rng() % 16 : tap_rng()));
             rig_advance(rig, tap_rng() % (2 * HV_NS_PER_S));
         }
         hv_rtc_save(rtc, &record);
         if (hv_rtc_check(&record)) {
             tap_fail(__FILE__, __LINE__, "own record refused: %s", hv_rtc_check(&record));
         }
-        in(rig, RTC_C);
+        rig_cmos_read(rig, RTC_C);
         rig_take(rig, 0);
         for (unsigned i = 0; i < 5; i++) {
             rig_advance(rig, 333333333);
             interrupts += interrupted(rig);
-            in(rig, RTC_C);
+            rig_cmos_read(rig, RTC_C);
         }
         for (unsigned i = 0; i < 14; i++) {
-            registers[i] = in(rig, (uint8_t)i);
+            registers[i] = rig_cmos_read(rig, (uint8_t)i);
         }
         rig = start();
         rig_advance(rig, tap_rng() % (3 * HV_NS_PER_S));
         hv_rtc_load(rtc, &record);
         hv_rtc_save(rtc, &again);
         TAP_OK(memcmp(&record, &again, sizeof(record)) == 0);
-        in(rig, RTC_C);
+        rig_cmos_read(rig, RTC_C);
         rig_take(rig, 0);
         for (unsigned i = 0; i < 5; i++) {
             rig_advance(rig, 333333333);
             interrupts -= interrupted(rig);
-            in(rig, RTC_C);
+            rig_cmos_read(rig, RTC_C);
         }
         TAP_EQ(interrupts, 0);
         for (unsigned i = 0; i < 14; i++) {
-            TAP_EQ(in(rig, (uint8_t)i), registers[i]);
+            TAP_EQ(rig_cmos_read(rig, (uint8_t)i), registers[i]);
         }
     }
     record.memory[RTC_C] = 0x80;
@@ -437,14 +427,14 @@ static void test_catches_up(void)
     const struct hv_vpt *timer = &rig->platform.rtc.periodic;
     unsigned taken = 0;
 
-    out(rig, RTC_A, RTC_A_DIVIDER_32K | 6);
-    out(rig, RTC_B, RTC_B_24H | RTC_B_PIE);
-    in(rig, RTC_C);
+    rig_cmos_write(rig, RTC_A, RTC_A_DIVIDER_32K | 6);
+    rig_cmos_write(rig, RTC_B, RTC_B_24H | RTC_B_PIE);
+    rig_cmos_read(rig, RTC_C);
     rig_sleep(rig, 50 * HV_NS_PER_S / 1024 + 1000);
     for (unsigned i = 0; i < 60 * 100; i++) {
         if (interrupted(rig)) {
             taken++;
-            TAP_OK(in(rig, RTC_C) & RTC_C_PF);
+            TAP_OK(rig_cmos_read(rig, RTC_C) & RTC_C_PF);
             rig_eoi(rig, 0);
             rig_outb(rig, 0xa0, 0x20);
             rig_outb(rig, 0x20, 0x20);

@@ -6,6 +6,7 @@
 #include "lib/threads.h"
 #include "platform/rtc-calendar.h"
 #include "sync/race.h"
+#include "unit/platform/rig-cmos.h"
 #include "unit/platform/rig-irq.h"
 
 #define MS              HV_NS_PER_MS
@@ -25,12 +26,6 @@ struct source {
     /* Have it tick at half the rate. */
     void (*slow_down)(struct rig *rig);
 };
-
-static void write_rtc(struct rig *rig, uint8_t index, uint8_t value)
-{
-    rig_outb(rig, 0x70, index);
-    rig_outb(rig, 0x71, value);
-}
 
 static void write_pit(struct rig *rig, uint16_t count)
 {
@@ -60,10 +55,10 @@ static void slow_pit(struct rig *rig)
 
 static void rewrite_rtc(struct rig *rig)
 {
-    write_rtc(rig, RTC_A, RTC_A_DIVIDER_32K | 6);
-    write_rtc(rig, RTC_B, RTC_B_24H | RTC_B_PIE);
-    write_rtc(rig, RTC_B, RTC_B_24H | RTC_B_PIE | RTC_B_AIE);
-    write_rtc(rig, RTC_B, RTC_B_24H | RTC_B_PIE);
+    rig_cmos_write(rig, RTC_A, RTC_A_DIVIDER_32K | 6);
+    rig_cmos_write(rig, RTC_B, RTC_B_24H | RTC_B_PIE);
+    rig_cmos_write(rig, RTC_B, RTC_B_24H | RTC_B_PIE | RTC_B_AIE);
+    rig_cmos_write(rig, RTC_B, RTC_B_24H | RTC_B_PIE);
 }
 
 static void begin_rtc(struct rig *rig)
@@ -75,7 +70,7 @@ static void begin_rtc(struct rig *rig)
 
 static void slow_rtc(struct rig *rig)
 {
-    write_rtc(rig, RTC_A, RTC_A_DIVIDER_32K | 7);
+    rig_cmos_write(rig, RTC_A, RTC_A_DIVIDER_32K | 7);
 }
 
 static void rewrite_hpet(struct rig *rig)
@@ -170,8 +165,7 @@ static unsigned take_all(struct rig *rig, const struct source *source)
     while ((vector = rig_take(rig, 0)) >= 0) {
         count += vector == source->vector;
         if (vector == source->vector && source->id == HV_VPT_RTC) {
-            rig_outb(rig, 0x70, RTC_C);
-            (void)rig_inb(rig, 0x71);
+            (void)rig_cmos_read(rig, RTC_C);
         }
         rig_eoi(rig, 0);
         rig_run_timers(rig);
