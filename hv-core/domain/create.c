@@ -208,6 +208,7 @@ static const char *check_time(const struct hv_domain_config *config)
 static int check_config(const struct hv_core *core, const struct hv_domain_config *config,
                         char *why, size_t why_size)
 {
+    const char *wrong = check_time(config);
     struct hv_heap_info heap;
     int rc;
     size_t name_length =
@@ -233,8 +234,8 @@ static int check_config(const struct hv_core *core, const struct hv_domain_confi
         explain(why, why_size, "memory is a multiple of 1 MiB, at least 2 MiB");
         return -EINVAL;
     }
-    if (check_time(config)) {
-        explain(why, why_size, check_time(config));
+    if (wrong) {
+        explain(why, why_size, wrong);
         return -EINVAL;
     }
     rc = hv_sched_check(core->sched, &config->sched, why, why_size);

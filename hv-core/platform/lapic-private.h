@@ -228,7 +228,7 @@ void lapic_send_icr(struct hv_lapic *lapic, uint64_t icr);
 /* lapic-timer.c */
 
 void lapic_timer_expired(void *context);
-/** Deliver a tick that is overdue. */
+/** Deliver a tick that is overdue. Returns the moment that it went by. */
 hv_ns lapic_timer_settle_locked(struct hv_lapic *lapic) HV_REQUIRES(&lapic->lock);
 void lapic_timer_write_lvt_locked(struct hv_lapic *lapic, uint32_t value) HV_REQUIRES(&lapic->lock);
 void lapic_timer_write_initial_locked(struct hv_lapic *lapic, uint32_t value)

@@ -27,9 +27,6 @@ static bool start(void)
     return sim_init(&sim, &config, HV_ARRAY_LEN(by_hand)) == 0;
 }
 
-static struct hv_sched_group groups[4]; /* of one each */
-static hv_ns slice_ends[2];
-
 static struct hv_runqueue *queue_of(unsigned index)
 {
     return &sim.queues.queue[index];
