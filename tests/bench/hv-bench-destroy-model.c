@@ -4,8 +4,8 @@
  * while and then wants a heap lock, held for as long as was measured with one thread, and longer by
  * the lines that have to come from the core that had it before.
  *
- * A closed network of one queue (hv-bench-parts.c). Each prediction stands beside what this host does with one thread and with two, measured at once and
- * where others disturbed it least.
+ * A closed network of one queue (hv-bench-parts.c). Each prediction stands beside what this host does
+ * with one thread and with two, measured at once and where others disturbed it least.
  */
 #include "bench/hv-bench-destroy.h"
 

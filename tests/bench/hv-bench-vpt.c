@@ -218,27 +218,39 @@ static void predict(struct rig *rig, double look, const struct vpt_counted *coun
 
 /* ---- real ---- */
 
+/* ns an exit that nothing but looks: one of `pend`'s, chosen or not. Returns whether there was memory. */
+static bool measure_look(struct rig *rig, unsigned vcpus, uint64_t exits, double *look_out)
+{
+    if (!open_rig(rig, vcpus, &hv_vpt_pend)) {
+        return false;
+    }
+    rig->exits = exits;
+    *look_out = measure(rig, 1, exit_body);
+    close_rig(rig);
+    return true;
+}
+
 static int run_real(struct bench *bench, struct rig *rig, uint64_t chosen, unsigned vcpus,
                     struct findings *findings)
 {
     uint64_t exits = bench_size(bench, 4000000, 20000);
 
     for (unsigned run = 0; run < bench->runs; run++) {
-        double look = 0;
+        double look;
 
+        if (!measure_look(rig, vcpus, exits, &look)) {
+            return bench_fail(bench, "no memory for %u vCPUs", vcpus);
+        }
         for (unsigned i = 0; i < HV_VPT_STRATEGIES; i++) {
             double said[HERE_MOST];
 
-            if (look > 0 && !(chosen >> i & 1)) {
+            if (!(chosen >> i & 1)) {
                 continue;
             }
             if (!open_rig(rig, vcpus, hv_vpt_strategies[i])) {
                 return bench_fail(bench, "no memory for %u vCPUs", vcpus);
             }
             rig->exits = exits;
-            if (look == 0) {
-                look = measure(rig, 1, exit_body); /* of the first, `pend`, chosen or not */
-            }
             predict(rig, look, &findings->counted[i], said);
             for (unsigned k = 0; k < HERE_MOST; k++) {
                 double here = measure(rig, k + 1, exit_body);

@@ -7,8 +7,8 @@
  * and over `kick`, where it has one, and who was kicked waits for its turn. More than its part of what
  * one machine has alone is not to be had. Rows in real time say how much of its CPUs the host let it
  * have, without which they say little, and by how much the simulation of the same machines is off,
- * which without a row of 20 or less predicts nothing of this host. --sweep changes one parameter at a time, and marks where
- * `boost+penalty`, the product's way, loses against one of the two.
+ * which without a row of 20 or less predicts nothing of this host. --sweep changes one parameter at a
+ * time, and marks where `boost+penalty`, the product's way, loses against one of the two.
  */
 #include "bench/hv-bench-yield.h"
 
