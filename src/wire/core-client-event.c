@@ -209,9 +209,7 @@ static void tell_output(struct hv_core *core, const CoreEvent *event)
             write_output(domain, console);
         }
     }
-    pthread_mutex_lock(&core->mutex);
-    core_domain_unref_locked(domain);
-    pthread_mutex_unlock(&core->mutex);
+    hv_domain_put(domain);
 }
 
 static void tell(struct hv_core *core, const CoreEvent *event)
