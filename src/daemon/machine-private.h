@@ -19,10 +19,11 @@ struct _LodgeMachine {
     int id; /* -1: no instance */
     int state, reason;
     gboolean persistent, autostart;
-    gboolean again; /* the next power-off is a reboot */
-    gboolean gone;  /* no longer among the machines */
+    gboolean gone; /* no longer among the machines */
     /* Guarded by mutex. */
     gboolean busy; /* a job is under way */
+    /* In a job alone. */
+    gboolean again; /* the next power-off is a reboot */
 };
 
 /** @config: moved. */
