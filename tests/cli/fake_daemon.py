@@ -97,6 +97,7 @@ class Client(threading.Thread):
         self.sending = threading.Lock()
         self.events = set()
         self.consoles = {}  # by serial
+        self.greeted = {}  # the same: Event
 
     def send(self, procedure, kind, serial, status, payload=b'', program=REMOTE):
         data = struct.pack('>7I', 28 + len(payload), program, 1, procedure, kind, serial,
@@ -145,6 +146,7 @@ class Client(threading.Thread):
     def hear(self, procedure, serial, status, payload):
         machine = self.consoles.get(serial)
         if status == CONTINUE and machine and payload:
+            self.greeted[serial].wait(20)
             machine.heard += payload
             self.send(procedure, STREAM, serial, CONTINUE, self.server.echo(machine, payload))
         elif status != CONTINUE:
@@ -318,14 +320,17 @@ class FakeDaemon:
     def open_console(self, client, machine, _data, serial):
         if machine.state == OFF:
             raise Refused(INVALID, 'Requested operation is not valid: domain is not running')
+        client.greeted[serial] = threading.Event()
         client.consoles[serial] = machine
         threading.Thread(target=self.greet, args=(client, serial), daemon=True).start()
 
     def greet(self, client, serial):
+        """First the answer, then the greeting, then echoes of what the machine hears."""
         with self.changed:
             self.changed.wait_for(lambda: 'console' in self.done, 20)
         if self.greeting:
             client.send(201, STREAM, serial, CONTINUE, self.greeting)
+        client.greeted[serial].set()
 
     def end_consoles(self):
         """The machines have gone: their consoles end."""
