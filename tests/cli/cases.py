@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 
-LIMIT_S = 30
+LIMIT_S = 120
 
 
 class Failed(Exception):

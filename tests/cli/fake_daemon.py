@@ -12,6 +12,8 @@ import struct
 import threading
 import uuid
 
+from cases import LIMIT_S
+
 REMOTE, KEEPALIVE = 0x20008086, 0x6b656570
 CALL, REPLY, MESSAGE, STREAM = range(4)
 OK, ERROR, CONTINUE = range(3)
@@ -146,7 +148,7 @@ class Client(threading.Thread):
     def hear(self, procedure, serial, status, payload):
         machine = self.consoles.get(serial)
         if status == CONTINUE and machine and payload:
-            self.greeted[serial].wait(20)
+            self.greeted[serial].wait(LIMIT_S)
             machine.heard += payload
             self.send(procedure, STREAM, serial, CONTINUE, self.server.echo(machine, payload))
         elif status != CONTINUE:
@@ -219,7 +221,7 @@ class FakeDaemon:
         """Until so many calls of a name have come in."""
         with self.changed:
             return self.changed.wait_for(
-                lambda: [name for name, _ in self.log].count(call) >= count, 20)
+                lambda: [name for name, _ in self.log].count(call) >= count, LIMIT_S)
 
     def enter(self, machine, state):
         machine.state = state
@@ -250,7 +252,7 @@ class FakeDaemon:
                 self.changed.notify_all()
             gate = self.gates.get((name, machine.name))
             if gate:
-                gate.wait(20)
+                gate.wait(LIMIT_S)
             why = self.refuse.get((name, machine.name))
             if why:
                 raise Refused(OPERATION_FAILED, why)
@@ -290,7 +292,7 @@ class FakeDaemon:
             self.changed.notify_all()
         gate = self.gates.get(('define', name))
         if gate:
-            gate.wait(20)
+            gate.wait(LIMIT_S)
         if self.refuse.get(('define', name)):
             raise Refused(OPERATION_FAILED, self.refuse['define', name])
         with self.lock:
@@ -327,7 +329,7 @@ class FakeDaemon:
     def greet(self, client, serial):
         """First the answer, then the greeting, then echoes of what the machine hears."""
         with self.changed:
-            self.changed.wait_for(lambda: 'console' in self.done, 20)
+            self.changed.wait_for(lambda: 'console' in self.done, LIMIT_S)
         if self.greeting:
             client.send(201, STREAM, serial, CONTINUE, self.greeting)
         client.greeted[serial].set()

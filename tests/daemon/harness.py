@@ -14,7 +14,7 @@ import tempfile
 import time
 import traceback
 
-LIMIT_S = 60
+LIMIT_S = 240
 
 
 class Failed(Exception):
