@@ -15,6 +15,7 @@
 
 #include "base/format.h"
 #include "main/options.h"
+#include "sync/race.h"
 
 #define BACKLOG 16
 
@@ -62,17 +63,14 @@ static int make_directory(const char *path)
     return 0;
 }
 
-/* Its descriptor is left open: the lock goes with the process. */
-static int take_lock(const char *directory, const char *pool)
+static int try_lock(const char *path, const char *pool)
 {
-    char path[PATH_MAX];
-    int fd;
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY, 0600);
 
-    hv_format(path, sizeof(path), "%s/core-%s.lock", directory, pool);
-    fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY, 0600);
     if (fd < 0) {
         return complain_errno("cannot open", path);
     }
+    HV_RACE("socket.lock.opened");
     if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
         if (errno == EWOULDBLOCK) {
             hv_options_complain("a core of the pool %s runs already (%s is locked)", pool, path);
@@ -82,7 +80,28 @@ static int take_lock(const char *directory, const char *pool)
         close(fd);
         return -1;
     }
-    return 0;
+    return fd;
+}
+
+/* Who sweeps up after ended cores removes what he has locked: such a lock keeps nobody out. */
+static bool is_there(int fd)
+{
+    struct stat status;
+
+    return fstat(fd, &status) == 0 && status.st_nlink > 0;
+}
+
+/* Its descriptor is left open: the lock goes with the process. */
+static int take_lock(const char *directory, const char *pool)
+{
+    char path[PATH_MAX];
+    int fd;
+
+    hv_format(path, sizeof(path), "%s/core-%s.lock", directory, pool);
+    while ((fd = try_lock(path, pool)) >= 0 && !is_there(fd)) {
+        close(fd);
+    }
+    return fd < 0 ? -1 : 0;
 }
 
 static int start_listening(const char *directory, const char *pool)

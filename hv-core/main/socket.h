@@ -4,7 +4,8 @@
  *
  *     $XDG_RUNTIME_DIR/lodge/              of the user, and nobody else's to enter; root without the
  *                                          variable has /run/lodge
- *                     core-POOL.lock       locked for as long as the core lives
+ *                     core-POOL.lock       locked for as long as the core lives; removed by others
+ *                                          only who have locked it
  *                     core-POOL.sock       what an earlier core has left there is replaced
  */
 #pragma once

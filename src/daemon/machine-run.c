@@ -10,6 +10,14 @@
 
 #include <libvirt/libvirt.h>
 
+/* Nothing of it runs on its core any more, or yet. */
+static void leave_core(LodgeMachine *machine, const LodgeDomainConfig *live)
+{
+    if (live->pool == LODGE_POOL_OWN) {
+        lodge_machines_sweep(machine->machines);
+    }
+}
+
 /* Memory is back, the machine is off, and a transient one is gone. */
 static void stop(LodgeMachine *machine, int reason, int detail)
 {
@@ -30,8 +38,9 @@ static void stop(LodgeMachine *machine, int reason, int detail)
     if (!machine->persistent) {
         lodge_machines_remove(machine->machines, machine);
     }
-    lodge_domain_config_free(live);
     lodge_instance_unref(instance);
+    leave_core(machine, live);
+    lodge_domain_config_free(live);
 }
 
 static void tell_reboot(LodgeMachine *machine)
@@ -218,6 +227,7 @@ static gboolean start(LodgeMachine *machine, gboolean paused, GError **error)
     core = lodge_machines_get_core(machine->machines, live, error);
     instance = core ? lodge_instance_new(core, live, error) : NULL;
     if (!instance) {
+        leave_core(machine, live);
         return FALSE;
     }
     publish(machine, g_steal_pointer(&instance), g_steal_pointer(&live),

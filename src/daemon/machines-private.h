@@ -18,6 +18,7 @@ struct _LodgeMachines {
     GMutex mutex;
     /* Guarded by mutex. */
     GPtrArray *all; /* of LodgeMachine, by name: names change under both */
+    guint sweeper;  /* a timer; 0: no core has been left */
     /* Atomic. */
     gint last_id;
 };

@@ -4,6 +4,7 @@
 
 #include "common/i18n.h"
 #include "daemon/libvirt-error.h"
+#include "wire/core-sweep.h"
 
 #include <string.h>
 
@@ -12,6 +13,8 @@
 /* A core for one machine, without it and without a daemon. */
 #define OWN_LINGER_S    1u
 #define SHARED_LINGER_S 30u
+/* Between looks at cores that are about to end. */
+#define SWEEP_S         (OWN_LINGER_S + 1)
 
 /* A machine that may have ended. */
 typedef struct {
@@ -67,6 +70,7 @@ LodgeMachines *lodge_machines_new(LodgeDomainStore *store, LodgeLiveStore *live,
 
 void lodge_machines_free(LodgeMachines *machines)
 {
+    g_clear_handle_id(&machines->sweeper, g_source_remove);
     g_ptr_array_unref(machines->all);
     lodge_core_unref(machines->shared);
     g_mutex_clear(&machines->mutex);
@@ -279,6 +283,46 @@ LodgeCore *lodge_machines_get_core(LodgeMachines *machines, const LodgeDomainCon
     return core;
 }
 
+/* Cores that machines run on; the shared one always counts, and may linger. */
+static guint count_cores_locked(LodgeMachines *machines)
+{
+    guint cores = 1;
+
+    for (guint i = 0; i < machines->all->len; i++) {
+        LodgeMachine *machine = machines->all->pdata[i];
+
+        g_mutex_lock(&machine->mutex);
+        cores += machine->live && machine->live->pool == LODGE_POOL_OWN;
+        g_mutex_unlock(&machine->mutex);
+    }
+    return cores;
+}
+
+static gboolean on_sweep(gpointer data)
+{
+    LodgeMachines *machines = data;
+    guint live = lodge_core_sweep();
+    gboolean again;
+
+    g_mutex_lock(&machines->mutex);
+    /* Some linger still, or have begun just now. */
+    again = live > count_cores_locked(machines);
+    if (!again) {
+        machines->sweeper = 0;
+    }
+    g_mutex_unlock(&machines->mutex);
+    return again;
+}
+
+void lodge_machines_sweep(LodgeMachines *machines)
+{
+    g_mutex_lock(&machines->mutex);
+    if (!machines->sweeper) {
+        machines->sweeper = g_timeout_add_seconds(SWEEP_S, on_sweep, machines);
+    }
+    g_mutex_unlock(&machines->mutex);
+}
+
 int lodge_machines_next_id(LodgeMachines *machines)
 {
     return g_atomic_int_add(&machines->last_id, 1) + 1;
@@ -373,6 +417,7 @@ gboolean lodge_machines_load(LodgeMachines *machines, GError **error)
             lodge_machines_forget(machines, record->id);
         }
     }
+    lodge_machines_sweep(machines);
     return TRUE;
 }
 

@@ -71,6 +71,8 @@ gboolean lodge_machine_change(LodgeMachine *machine, const LodgeMachineChange *c
 /** The core for an instance by this definition, with a reference. */
 LodgeCore *lodge_machines_get_core(LodgeMachines *machines, const LodgeDomainConfig *config,
                                    GError **error);
+/** A machine's own core was left, and ends: what it leaves behind goes soon after. */
+void lodge_machines_sweep(LodgeMachines *machines);
 /** A number for an instance: each is new. */
 int lodge_machines_next_id(LodgeMachines *machines);
 /** In a job: its end, whenever that is, will be seen. */

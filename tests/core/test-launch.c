@@ -4,6 +4,7 @@
 #include "lib/threads.h"
 
 #include "wire/core-launch.h"
+#include "wire/core-sweep.h"
 
 #include <gio/gio.h>
 #include <gio/gunixsocketaddress.h>
@@ -141,6 +142,47 @@ static void test_at_once(void)
     end();
 }
 
+static bool has(const char *name)
+{
+    g_autofree char *path = g_build_filename(directory, "lodge", name, NULL);
+
+    return g_file_test(path, G_FILE_TEST_EXISTS);
+}
+
+/* What an ended core has left goes; what is another's, or one's that lives, stays. */
+static void test_sweep(void)
+{
+    LodgeCoreLaunch ends = launch;
+    g_autofree char *stranger = NULL;
+    struct hv_core *living, *ending;
+
+    if (!begin()) {
+        return;
+    }
+    ends.pool = "ends";
+    ends.linger_s = 1;
+    TAP_EQ(lodge_core_sweep(), 0u);
+    living = open_core();
+    ending = lodge_core_launch_open(&ends, NULL, NULL, NULL);
+    TAP_OK(living && ending);
+    stranger = g_build_filename(directory, "lodge", "core-stranger", NULL);
+    TAP_OK(g_file_set_contents(stranger, "", 0, NULL));
+    TAP_EQ(lodge_core_sweep(), 2u);
+    TAP_OK(has("core-ends.sock") && has("core-ends.lock"));
+    lodge_core_client_close(ending);
+    TAP_AWAIT(lodge_core_sweep() == 1);
+    TAP_OK(!has("core-ends.sock") && !has("core-ends.lock"));
+    TAP_OK(has("core-default.sock") && has("core-default.lock") && has("core-stranger"));
+    /* As often as one likes, and the pool's next core begins as its first has. */
+    ending = lodge_core_launch_open(&ends, NULL, NULL, NULL);
+    TAP_OK(ending && has("core-ends.sock"));
+    lodge_core_client_close(ending);
+    TAP_AWAIT(lodge_core_sweep() == 1);
+    lodge_core_client_close(living);
+    g_remove(stranger);
+    end();
+}
+
 /* What the core says of itself, or that it is not there, is in the error. */
 static void test_failures(void)
 {
@@ -186,6 +228,7 @@ int main(int argc, char **argv)
     static const struct tap_case cases[] = {
         {"core.launch.start", test_start},
         {"core.launch.at-once", test_at_once},
+        {"core.launch.sweep", test_sweep},
         {"core.launch.failures", test_failures},
     };
     return tap_run(argc, argv, cases, HV_ARRAY_LEN(cases));
