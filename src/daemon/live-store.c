@@ -14,6 +14,21 @@ struct _LodgeLiveStore {
     LodgeDisk disk;
 };
 
+#define RECORD     ".xml"
+#define UNFINISHED ".new"
+
+static void remove_unfinished(LodgeLiveStore *store)
+{
+    g_auto(GStrv) names = NULL;
+    int rc = lodge_disk_list(&store->disk, &names);
+
+    for (guint i = 0; rc == 0 && names[i]; i++) {
+        if (g_str_has_suffix(names[i], UNFINISHED)) {
+            lodge_disk_remove(&store->disk, names[i]);
+        }
+    }
+}
+
 LodgeLiveStore *lodge_live_store_open(GError **error)
 {
     LodgeLiveStore *store = g_new0(LodgeLiveStore, 1);
@@ -32,7 +47,9 @@ LodgeLiveStore *lodge_live_store_open(GError **error)
         g_set_error(error, LODGE_ERROR, LODGE_ERROR_FAILED, _("Cannot open the folder “%s”: %s"),
                     path, g_strerror(-rc));
         g_clear_pointer(&store, lodge_live_store_close);
+        return NULL;
     }
+    remove_unfinished(store);
     return store;
 }
 
@@ -46,8 +63,8 @@ gboolean lodge_live_store_save(LodgeLiveStore *store, int id, const LodgeDomainC
                                GError **error)
 {
     g_autofree char *text = lodge_domain_config_format(config, NULL, LODGE_FORMAT_SECURE);
-    g_autofree char *name = g_strdup_printf("%d.xml", id);
-    g_autofree char *new = g_strdup_printf("%d.new", id);
+    g_autofree char *name = g_strdup_printf("%d" RECORD, id);
+    g_autofree char *new = g_strdup_printf("%d" UNFINISHED, id);
     int rc = lodge_disk_write(&store->disk, new, text, strlen(text));
 
     if (rc == 0) {
@@ -64,7 +81,7 @@ gboolean lodge_live_store_save(LodgeLiveStore *store, int id, const LodgeDomainC
 
 void lodge_live_store_remove(LodgeLiveStore *store, int id)
 {
-    g_autofree char *name = g_strdup_printf("%d.xml", id);
+    g_autofree char *name = g_strdup_printf("%d" RECORD, id);
 
     lodge_disk_remove(&store->disk, name);
 }
@@ -78,7 +95,7 @@ void lodge_live_record_free(LodgeLiveRecord *record)
 /* NULL: it is none of ours, or damaged. */
 static LodgeLiveRecord *read_record(LodgeLiveStore *store, const char *name)
 {
-    g_autofree char *stem = g_strndup(name, strlen(name) - MIN(strlen(name), strlen(".xml")));
+    g_autofree char *stem = g_strndup(name, strlen(name) - MIN(strlen(name), strlen(RECORD)));
     g_autofree char *path = lodge_disk_path(&store->disk, name);
     g_autoptr(GBytes) data = NULL;
     g_autoptr(GError) error = NULL;
@@ -86,7 +103,7 @@ static LodgeLiveRecord *read_record(LodgeLiveStore *store, const char *name)
     LodgeLiveRecord *record;
     guint64 id;
 
-    if (!g_str_has_suffix(name, ".xml") ||
+    if (!g_str_has_suffix(name, RECORD) ||
         !g_ascii_string_to_unsigned(stem, 10, 1, G_MAXINT, &id, NULL) ||
         lodge_disk_read(&store->disk, name, LODGE_XML_BYTES_MAX, &data) < 0) {
         return NULL;

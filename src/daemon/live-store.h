@@ -10,6 +10,7 @@
 
 typedef struct _LodgeLiveStore LodgeLiveStore;
 
+/** Open, and remove what a crash has left unfinished. NULL with LODGE_ERROR_FAILED naming folder and cause. */
 LodgeLiveStore *lodge_live_store_open(GError **error);
 void lodge_live_store_close(LodgeLiveStore *store);
 
