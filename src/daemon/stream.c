@@ -22,15 +22,14 @@ struct _LodgeStream {
     /* Set at creation. */
     LodgeClient *client; /* borrowed: it has the stream */
     LodgeStreamName name;
-    LodgeInstance *instance;
     guint reader; /* of the console's ring; 0: it is a feed */
     /* Atomic: set when the reply is on its way, by the call's thread. */
     gint started;
     /* Main thread. */
-    gboolean ended;
-    GByteArray *input; /* to the guest */
-    guint timer;       /* a console's: to try again; a feed's: to the next line */
-    gboolean due;      /* a feed's line */
+    LodgeInstance *instance; /* NULL: it has ended */
+    GByteArray *input;       /* to the guest */
+    guint timer;             /* a console's: to try again; a feed's: to the next line */
+    gboolean due;            /* a feed's line */
 };
 
 static LodgeStream *make(LodgeClient *client, const LodgeStreamName *name, LodgeInstance *instance)
@@ -75,14 +74,20 @@ LodgeStream *lodge_stream_new_feed(LodgeClient *client, const LodgeStreamName *n
     return make(client, name, instance);
 }
 
-void lodge_stream_free(LodgeStream *stream)
+/* A client may keep a stream for as long as it likes: with it, it shall not keep a core. */
+static void leave_instance(LodgeStream *stream)
 {
     g_clear_handle_id(&stream->timer, g_source_remove);
-    if (stream->reader &&
+    if (stream->instance && stream->reader &&
         lodge_console_ring_close(lodge_instance_console(stream->instance), stream->reader)) {
         lodge_instance_console_resume(stream->instance);
     }
-    lodge_instance_unref(stream->instance);
+    g_clear_pointer(&stream->instance, lodge_instance_unref);
+}
+
+void lodge_stream_free(LodgeStream *stream)
+{
+    leave_instance(stream);
     g_byte_array_unref(stream->input);
     g_free(stream);
 }
@@ -122,7 +127,7 @@ static void send_packet(LodgeStream *stream, LodgeMessageStatus status, const vo
 static void end(LodgeStream *stream)
 {
     send_packet(stream, LODGE_MESSAGE_CONTINUE, NULL, 0);
-    stream->ended = TRUE;
+    leave_instance(stream);
 }
 
 static gboolean fail(LodgeStream *stream, const char *text)
@@ -138,15 +143,14 @@ static gboolean fail(LodgeStream *stream, const char *text)
 
 static gboolean may_send(const LodgeStream *stream)
 {
-    return g_atomic_int_get(&stream->started) && !stream->ended &&
+    return g_atomic_int_get(&stream->started) && stream->instance &&
            lodge_client_backlog(stream->client) < BACKLOG_MAX;
 }
 
 static gboolean pump_console(LodgeStream *stream)
 {
-    LodgeConsoleRing *ring = lodge_instance_console(stream->instance);
-
     while (may_send(stream)) {
+        LodgeConsoleRing *ring = lodge_instance_console(stream->instance);
         guint8 data[PACKET_BYTES];
         gboolean resume;
         gsize bytes;
@@ -157,7 +161,7 @@ static gboolean pump_console(LodgeStream *stream)
             return fail(stream, _("The machine's console was taken by another client"));
         case LODGE_RING_ENDED:
             end(stream);
-            break;
+            return TRUE;
         case LODGE_RING_OPEN:
             if (bytes == 0) {
                 return TRUE;
@@ -245,8 +249,8 @@ gboolean lodge_stream_take(LodgeStream *stream, guint32 status, const guint8 *da
         send_packet(stream, LODGE_MESSAGE_OK, NULL, 0);
         return FALSE;
     }
-    /* What is said to a feed, nobody hears. */
-    if (!stream->reader || bytes == 0) {
+    /* What is said to a feed, or after the end, nobody hears. */
+    if (!stream->reader || !stream->instance || bytes == 0) {
         return TRUE;
     }
     if (stream->input->len + bytes > INPUT_MAX) {
