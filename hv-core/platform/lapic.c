@@ -120,21 +120,33 @@ void lapic_accept_locked(struct hv_lapic *lapic, enum hv_delivery delivery, uint
     }
 }
 
-/* A local source, by its LVT entry. */
+/*
+ * Whether a local source gets through, and as what. By its LVT entry; while the APIC is switched off,
+ * LINT1 is the processor's own NMI pin (11.4.3).
+ */
+static bool lapic_local_open(const struct hv_lapic *lapic, enum hv_lapic_lvt source,
+                             enum hv_delivery *delivery_out) HV_REQUIRES(&lapic->lock)
+{
+    uint32_t lvt = lapic->lvt[source];
+
+    if (!lapic_enabled(lapic)) {
+        *delivery_out = HV_DELIVERY_NMI;
+        return source == HV_LAPIC_LVT_LINT1;
+    }
+    *delivery_out = lapic_lvt_delivery(lvt);
+    /* Reserved in LVT entries (11.5.1). */
+    return !(lvt & LAPIC_LVT_MASKED) && *delivery_out != HV_DELIVERY_LOWEST &&
+           *delivery_out != HV_DELIVERY_STARTUP;
+}
+
 static void lapic_local_locked(struct hv_lapic *lapic, enum hv_lapic_lvt source)
     HV_REQUIRES(&lapic->lock)
 {
-    uint32_t lvt = lapic->lvt[source];
-    enum hv_delivery delivery = lapic_lvt_delivery(lvt);
+    enum hv_delivery delivery;
 
-    if (lvt & LAPIC_LVT_MASKED || !lapic_enabled(lapic)) {
-        return;
+    if (lapic_local_open(lapic, source, &delivery)) {
+        lapic_accept_locked(lapic, delivery, (uint8_t)lapic->lvt[source], false);
     }
-    /* Reserved in LVT entries (11.5.1). */
-    if (delivery == HV_DELIVERY_LOWEST || delivery == HV_DELIVERY_STARTUP) {
-        return;
-    }
-    lapic_accept_locked(lapic, delivery, (uint8_t)lvt, false);
 }
 
 void hv_lapic_raise(struct hv_lapic *lapic, enum hv_lapic_lvt source)
@@ -173,15 +185,15 @@ void hv_lapic_set_lint0(struct hv_lapic *lapic, bool high)
     lapic_drop(lapic);
 }
 
-bool hv_lapic_lint0_rouses(struct hv_lapic *lapic, uint64_t nmi_vcpus)
+bool hv_lapic_local_rouses(struct hv_lapic *lapic, enum hv_lapic_lvt source, uint64_t nmi_vcpus)
 {
-    uint32_t lvt;
+    enum hv_delivery delivery;
+    bool open;
 
     hv_lock_take(&lapic->lock);
-    lvt = lapic->lvt[HV_LAPIC_LVT_LINT0];
+    open = lapic_local_open(lapic, source, &delivery);
     hv_lock_drop(&lapic->lock);
-    return lapic_enabled(lapic) && !(lvt & LAPIC_LVT_MASKED) &&
-           lapic_rouses(lapic, lapic_lvt_delivery(lvt), nmi_vcpus);
+    return open && lapic_rouses(lapic, delivery, nmi_vcpus);
 }
 
 struct hv_taken hv_lapic_acknowledge(struct hv_lapic *lapic)

@@ -185,8 +185,8 @@ HV_MUST_CHECK int hv_lapic_send_many(struct hv_lapic *sender, const uint64_t ids
  * bit each), INIT the bootstrap processor. No lock. */
 bool hv_lapics_rouses(const struct hv_lapics *lapics, const struct hv_interrupt *interrupt,
                       uint64_t nmi_vcpus);
-/** The same of an edge at LINT0. No lock held. */
-bool hv_lapic_lint0_rouses(struct hv_lapic *lapic, uint64_t nmi_vcpus);
+/** The same of an edge at a local source. No lock held. */
+bool hv_lapic_local_rouses(struct hv_lapic *lapic, enum hv_lapic_lvt source, uint64_t nmi_vcpus);
 /** A write of @data to @address, 0xfeexxxxx (SDM 3A 11.11). Others are ignored. */
 void hv_lapics_msi(struct hv_lapics *lapics, uint64_t address, uint32_t data);
 /** Raise a local interrupt source other than the timer, once (an edge). */

@@ -3,8 +3,10 @@
  * Whether a machine whose vCPUs all wait with interrupts off can go on by itself: something is left
  * that moves a wire, and that wire leads to a vCPU by a way that RFLAGS.IF does not close.
  *
- *     moves a wire    PIT, RTC, HPET, PM timer while armed; from outside: serial input, power button
- *     is open         I/O APIC pins, and the 8259A through LINT0, in NMI and INIT mode
+ *     moves a wire    PIT, RTC, HPET, PM timer while armed; from outside: serial input, the power
+ *                     and NMI buttons
+ *     is open         I/O APIC pins, the 8259A through LINT0, LINT1, in NMI and INIT mode; the NMI pin
+ *                     of a processor whose APIC is off
  *
  * A local APIC's timer is not among them: its interrupt is always a maskable one (SDM 3A 11.5.1).
  */
@@ -30,7 +32,7 @@ static bool platform_gsi_rouses(struct hv_platform *platform, unsigned gsi, uint
         return true;
     }
     return gsi < HV_PIC_PINS && !hv_pic_masked(&platform->pic, gsi) &&
-           hv_lapic_lint0_rouses(&platform->lapics.lapic[0], nmi_vcpus);
+           hv_lapic_local_rouses(&platform->lapics.lapic[0], HV_LAPIC_LVT_LINT0, nmi_vcpus);
 }
 
 /* PIT and RTC, where the HPET has not taken their place. */
@@ -48,6 +50,16 @@ static bool platform_legacy_rouses(struct hv_platform *platform, uint64_t nmi_vc
            platform_gsi_rouses(platform, PLATFORM_IRQ_RTC, nmi_vcpus);
 }
 
+static bool platform_nmi_button_rouses(struct hv_platform *platform, uint64_t nmi_vcpus)
+{
+    for (unsigned i = 0; i < platform->lapics.count; i++) {
+        if (hv_lapic_local_rouses(&platform->lapics.lapic[i], HV_LAPIC_LVT_LINT1, nmi_vcpus)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 bool hv_platform_may_rouse(struct hv_platform *platform, uint64_t nmi_vcpus)
 {
     struct hv_hpet *hpet = &platform->hpet;
@@ -55,6 +67,7 @@ bool hv_platform_may_rouse(struct hv_platform *platform, uint64_t nmi_vcpus)
     /* The PM timer's interrupt is the power button's, too. */
     if (platform_gsi_rouses(platform, HV_UART_IRQ, nmi_vcpus) ||
         platform_gsi_rouses(platform, HV_ACPI_SCI, nmi_vcpus) ||
+        platform_nmi_button_rouses(platform, nmi_vcpus) ||
         platform_legacy_rouses(platform, nmi_vcpus)) {
         return true;
     }

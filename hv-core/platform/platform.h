@@ -214,7 +214,7 @@ void hv_platform_tsc_changed(struct hv_platform *platform, unsigned vcpu);
 /* From outside: any thread. */
 
 void hv_platform_press_power(struct hv_platform *platform);
-/** The NMI button: LINT1 of every local APIC. */
+/** The NMI button: LINT1 of every local APIC, as the guest has set it; masked until it has. */
 void hv_platform_press_nmi(struct hv_platform *platform);
 /** Drive a global system interrupt; below 16 ISA interrupts, which the 8259A sees as well. */
 void hv_platform_set_gsi(struct hv_platform *platform, unsigned gsi, bool high);

@@ -114,7 +114,13 @@ static void test_disabled(void)
     /* Not even NMI: the processor is one without an APIC. */
     icr(rig, 1, 0, 0x400);
     TAP_EQ(rig->nmis[0], 0);
+    /* But by its own pin, which is no LINT1 then, that could be masked. */
+    hv_platform_press_nmi(&rig->platform);
+    TAP_EQ(rig->nmis[0], 1);
+    TAP_EQ(rig->nmis[1], 0);
     TAP_EQ(wrmsr(rig, 0, BASE_MSR, DEFAULT | BSP | EN), 0);
+    hv_platform_press_nmi(&rig->platform);
+    TAP_EQ(rig->nmis[0], 1);
     TAP_EQ(rig_apic_read(rig, 0, 0x80), 0xa0);
     TAP_EQ(rig_apic_read(rig, 0, 0xf0), 0xff);
     TAP_EQ(rig_apic_read(rig, 0, 0x350), 0x10000);

@@ -306,6 +306,28 @@ static void test_rouse_pins(void)
     }
 }
 
+/* The button: LINT1 in NMI or INIT mode, or the pin that it is while its APIC is off. */
+static void test_rouse_nmi_button(void)
+{
+    struct rig *rig = rig_new();
+
+    TAP_OK(!hv_platform_may_rouse(&rig->platform, ALL_VCPUS)); /* masked */
+    rig_apic_enable(rig, 0);
+    rig_apic_enable(rig, 1);
+    rig_apic_write(rig, 1, 0x360, 0x400);
+    TAP_OK(hv_platform_may_rouse(&rig->platform, ALL_VCPUS));
+    TAP_OK(!hv_platform_may_rouse(&rig->platform, ALL_VCPUS & ~2u)); /* it takes none */
+    rig_apic_write(rig, 1, 0x360, 0x500);
+    TAP_OK(!hv_platform_may_rouse(&rig->platform, ALL_VCPUS)); /* INIT starts the first alone */
+    rig_apic_write(rig, 0, 0x360, 0x500);
+    TAP_OK(hv_platform_may_rouse(&rig->platform, 0));
+    rig_apic_write(rig, 0, 0x360, 0x10500);
+    TAP_OK(!hv_platform_may_rouse(&rig->platform, ALL_VCPUS));
+    TAP_EQ(hv_platform_msr_write(&rig->platform, 2, 0x1b, 0xfee00000), 0);
+    TAP_OK(hv_platform_may_rouse(&rig->platform, ALL_VCPUS));
+    TAP_OK(!hv_platform_may_rouse(&rig->platform, ALL_VCPUS & ~4u));
+}
+
 /* Through the 8259A and LINT0, and by the other timers. */
 static void test_rouse_others(void)
 {
@@ -519,6 +541,7 @@ int main(int argc, char **argv)
         {"platform.platform.reset", test_reset},
         {"platform.platform.halt", test_halt},
         {"platform.platform.rouse-pins", test_rouse_pins},
+        {"platform.platform.rouse-nmi-button", test_rouse_nmi_button},
         {"platform.platform.rouse-others", test_rouse_others},
         {"platform.platform.record", test_record},
         {"platform.platform.refused", test_refused},
