@@ -119,6 +119,11 @@ static int press_power(struct operation *op)
     return hv_domain_press_power(op->domain);
 }
 
+static int press_nmi(struct operation *op)
+{
+    return hv_domain_press_nmi(op->domain);
+}
+
 static int kill_domain(struct operation *op)
 {
     return hv_domain_kill(op->domain);
@@ -238,6 +243,7 @@ static const struct {
     [HV_OP_CONSOLE_IN] = {put_console, true, sizeof(struct hv_op_taken)},
     [HV_OP_ATTACH] = {attach, false, sizeof(struct hv_op_attached)},
     [HV_OP_ACCEPT] = {accept_output, false, 0},
+    [HV_OP_NMI] = {press_nmi, true, 0},
 };
 
 void hv_operation_accept(const struct hv_op_request *request, size_t bytes,

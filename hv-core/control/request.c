@@ -153,6 +153,7 @@ static const struct shape shapes[HV_OPS] = {
     [HV_OP_CONSOLE_IN] = {offsetof(struct hv_op_console, data), check_console},
     [HV_OP_ATTACH] = DOMAIN_SHAPE,
     [HV_OP_ACCEPT] = {sizeof(struct hv_op_accept), NULL},
+    [HV_OP_NMI] = DOMAIN_SHAPE,
 };
 
 /* Of the whole message, whose header and fixed part are there. */

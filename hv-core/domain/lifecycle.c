@@ -263,7 +263,7 @@ int hv_domain_reset(struct hv_domain *domain)
     return hv_domain_act(domain, reset, NULL);
 }
 
-int hv_domain_press_power(struct hv_domain *domain)
+static int press(struct hv_domain *domain, void (*button)(struct hv_platform *platform))
 {
     int rc = hv_domain_enter(domain);
 
@@ -271,12 +271,22 @@ int hv_domain_press_power(struct hv_domain *domain)
         return rc;
     }
     if (get_state(domain) == HV_DOMAIN_STATE_RUNNING) {
-        hv_platform_press_power(&domain->platform);
+        button(&domain->platform);
     } else {
         rc = hv_domain_refuse(domain);
     }
     hv_domain_leave(domain);
     return rc;
+}
+
+int hv_domain_press_power(struct hv_domain *domain)
+{
+    return press(domain, hv_platform_press_power);
+}
+
+int hv_domain_press_nmi(struct hv_domain *domain)
+{
+    return press(domain, hv_platform_press_nmi);
 }
 
 void hv_domain_get_status(struct hv_domain *domain, struct hv_domain_status *status_out)

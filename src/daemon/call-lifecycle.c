@@ -100,6 +100,15 @@ static gboolean reset(LodgeCall *call, void *args, void *ret, GError **error)
            lodge_machine_reset(call->machine, error);
 }
 
+static gboolean inject_nmi(LodgeCall *call, void *args, void *ret, GError **error)
+{
+    const lv_domain_flags_args *asked = args;
+
+    (void)ret;
+    return lodge_call_check_flags(asked->flags, 0, error) &&
+           lodge_machine_press_nmi(call->machine, error);
+}
+
 static gboolean suspend(LodgeCall *call, void *args, void *ret, GError **error)
 {
     (void)args, (void)ret;
@@ -122,6 +131,7 @@ static const LodgeCallEntry entries[] = {
     {LV_DOMAIN_SHUTDOWN_FLAGS, LODGE_CALL_WRITES, power_off_flags, TRUE},
     {LV_DOMAIN_REBOOT, LODGE_CALL_WRITES, restart, TRUE},
     {LV_DOMAIN_RESET, LODGE_CALL_WRITES, reset, TRUE},
+    {LV_DOMAIN_INJECT_NMI, LODGE_CALL_WRITES, inject_nmi, TRUE},
     {LV_DOMAIN_SUSPEND, LODGE_CALL_WRITES, suspend, TRUE},
     {LV_DOMAIN_RESUME, LODGE_CALL_WRITES, resume, TRUE},
 };

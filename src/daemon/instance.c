@@ -252,6 +252,11 @@ gboolean lodge_instance_press_power(LodgeInstance *instance, GError **error)
                  error);
 }
 
+gboolean lodge_instance_press_nmi(LodgeInstance *instance, GError **error)
+{
+    return judge(hv_domain_press_nmi(instance->domain), _("Cannot press the NMI button"), error);
+}
+
 gboolean lodge_instance_keep(LodgeInstance *instance, GError **error)
 {
     return judge(lodge_core_client_keep(instance->domain), _("Cannot keep the machine"), error);

@@ -40,6 +40,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(LodgeInstance, lodge_instance_unref)
 gboolean lodge_instance_resume(LodgeInstance *instance, GError **error);
 gboolean lodge_instance_pause(LodgeInstance *instance, GError **error);
 gboolean lodge_instance_press_power(LodgeInstance *instance, GError **error);
+gboolean lodge_instance_press_nmi(LodgeInstance *instance, GError **error);
 /** From now on it outlives the daemon, though it does not run. */
 gboolean lodge_instance_keep(LodgeInstance *instance, GError **error);
 /** Power it off and on, whatever it does: reset and loaded anew as @config says, paused. */

@@ -248,6 +248,13 @@ static gboolean start(LodgeMachine *machine, gboolean paused, GError **error)
     return TRUE;
 }
 
+static gboolean refuse_ended(const LodgeMachine *machine, GError **error)
+{
+    return lodge_refuse(error, VIR_ERR_OPERATION_INVALID,
+                        _("The machine “%s” has ended: reset or destroy it"),
+                        machine->config->name);
+}
+
 static gboolean suspend(LodgeMachine *machine, gboolean unused, GError **error)
 {
     (void)unused;
@@ -258,9 +265,7 @@ static gboolean suspend(LodgeMachine *machine, gboolean unused, GError **error)
         return TRUE;
     }
     if (machine->state != VIR_DOMAIN_RUNNING) {
-        return lodge_refuse(error, VIR_ERR_OPERATION_INVALID,
-                            _("The machine “%s” has ended: reset or destroy it"),
-                            machine->config->name);
+        return refuse_ended(machine, error);
     }
     if (!lodge_instance_pause(machine->instance, error)) {
         return FALSE;
@@ -295,16 +300,33 @@ static gboolean reset(LodgeMachine *machine, gboolean unused, GError **error)
                              : lodge_machine_refuse_idle(machine, error);
 }
 
-static gboolean press_power(LodgeMachine *machine, gboolean again, GError **error)
+/* Who presses a button waits for the guest to do something about it. */
+static gboolean check_running(LodgeMachine *machine, GError **error)
 {
     if (!machine->instance) {
         return lodge_machine_refuse_idle(machine, error);
     }
-    if (!lodge_instance_press_power(machine->instance, error)) {
+    if (machine->state == VIR_DOMAIN_PAUSED) {
+        return lodge_refuse(error, VIR_ERR_OPERATION_INVALID,
+                            _("The machine “%s” is paused: resume it first"),
+                            machine->config->name);
+    }
+    return machine->state == VIR_DOMAIN_RUNNING || refuse_ended(machine, error);
+}
+
+static gboolean press_power(LodgeMachine *machine, gboolean again, GError **error)
+{
+    if (!check_running(machine, error) || !lodge_instance_press_power(machine->instance, error)) {
         return FALSE;
     }
     machine->again = again;
     return TRUE;
+}
+
+static gboolean press_nmi(LodgeMachine *machine, gboolean unused, GError **error)
+{
+    (void)unused;
+    return check_running(machine, error) && lodge_instance_press_nmi(machine->instance, error);
 }
 
 static gboolean in_job(LodgeMachine *machine,
@@ -344,6 +366,11 @@ gboolean lodge_machine_reset(LodgeMachine *machine, GError **error)
 gboolean lodge_machine_shutdown(LodgeMachine *machine, gboolean again, GError **error)
 {
     return in_job(machine, press_power, again, error);
+}
+
+gboolean lodge_machine_press_nmi(LodgeMachine *machine, GError **error)
+{
+    return in_job(machine, press_nmi, FALSE, error);
 }
 
 gboolean lodge_machine_destroy(LodgeMachine *machine, GError **error)

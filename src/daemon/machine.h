@@ -69,4 +69,6 @@ gboolean lodge_machine_resume(LodgeMachine *machine, GError **error);
 gboolean lodge_machine_reset(LodgeMachine *machine, GError **error);
 /** Press the power button; @again: start it anew when that has ended it. */
 gboolean lodge_machine_shutdown(LodgeMachine *machine, gboolean again, GError **error);
+/** Press the NMI button: all vCPUs whose guest listens to it. */
+gboolean lodge_machine_press_nmi(LodgeMachine *machine, GError **error);
 gboolean lodge_machine_destroy(LodgeMachine *machine, GError **error);

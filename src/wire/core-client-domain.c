@@ -229,6 +229,11 @@ int hv_domain_press_power(struct hv_domain *domain)
     return core_call_domain(domain, HV_OP_POWER, NULL, 0);
 }
 
+int hv_domain_press_nmi(struct hv_domain *domain)
+{
+    return core_call_domain(domain, HV_OP_NMI, NULL, 0);
+}
+
 int hv_domain_kill(struct hv_domain *domain)
 {
     int rc = core_call_domain(domain, HV_OP_KILL, NULL, 0);

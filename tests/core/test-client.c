@@ -142,6 +142,7 @@ static void test_life(void)
     TAP_EQ(hv_domain_life(domain), 1u);
     TAP_EQ(hv_domain_pause(domain), 0);
     TAP_EQ(hv_domain_press_power(domain), -EBUSY);
+    TAP_EQ(hv_domain_press_nmi(domain), -EBUSY);
     hv_domain_get_teardown(domain, &teardown);
     TAP_EQ(teardown.phase, HV_TEARDOWN_NONE);
     TAP_OK(teardown.pages_total > 0);

@@ -214,8 +214,13 @@ HV_MUST_CHECK int hv_domain_pause(struct hv_domain *domain);
  * that its boot protocol promises, zeros included, and leaves the rest alone.
  */
 HV_MUST_CHECK int hv_domain_reset(struct hv_domain *domain);
-/** Press the power button (ACPI). */
+/** Press the power button (ACPI). -EBUSY unless running. */
 HV_MUST_CHECK int hv_domain_press_power(struct hv_domain *domain);
+/**
+ * Press the NMI button: an edge at LINT1 of every vCPU's local APIC, which is an NMI where the guest
+ * has it so (Linux: of its first vCPU). -EBUSY unless running.
+ */
+HV_MUST_CHECK int hv_domain_press_nmi(struct hv_domain *domain);
 
 void hv_domain_get_status(struct hv_domain *domain, struct hv_domain_status *status_out);
 

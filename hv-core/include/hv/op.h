@@ -68,6 +68,7 @@ enum hv_op {
     HV_OP_ACCEPT,     /* hv_op_accept: output that was taken; there is no answer */
     HV_OP_STATE,      /* event: hv_op_state */
     HV_OP_CONSOLE,    /* event: hv_op_console, as long as its bytes */
+    HV_OP_NMI,        /* hv_op_domain -> nothing: hv_domain_press_nmi() */
     HV_OPS,
 };
 

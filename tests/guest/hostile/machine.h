@@ -98,6 +98,8 @@ extern uint64_t gdt[GDT_ENTRIES];
 void return_stub(void);
 void eoi_stub(void);
 void nest_stub(void);
+/** Writes '0' plus the number of its CPU to the serial port, and comes back. */
+void tell_stub(void);
 
 /** All 256 vectors of this CPU to one handler. */
 void traps_to(uint32_t cpu, void (*handler)(void));

@@ -24,6 +24,7 @@ PAYLOADS = {
     'uart-random': (1, FOREVER),
     'echo': (1, FOREVER),
     'idle': (1, FOREVER),
+    'nmi-wait': (4, FOREVER),
     'int-storm': (1, FOREVER),
     'int-nest': (1, ANY),
     'fault-storm': (1, FOREVER),

@@ -121,6 +121,24 @@ static void run_idle(void)
     }
 }
 
+/* Tame: each CPU says "r" when it can take NMIs at its LINT1, then its number at each. */
+static void tell_nmis(uint32_t cpu)
+{
+    traps_to(cpu, tell_stub);
+    mmio_write(LAPIC + 0xf0, 0x1ff);
+    mmio_write(LAPIC + 0x360, 0x400);
+    out8(0x3f8, 'r');
+    for (;;) {
+        __asm__ volatile("cli; hlt");
+    }
+}
+
+static void run_nmi_wait(void)
+{
+    start_cpus(tell_nmis);
+    tell_nmis(0);
+}
+
 /* ---- Interrupts -------------------------------------------------------------------------------- */
 
 static void run_int_storm(void)
@@ -405,6 +423,7 @@ const struct payload storm_payloads[] = {
     {"uart-random", run_uart_random},
     {"echo", run_echo},
     {"idle", run_idle},
+    {"nmi-wait", run_nmi_wait},
     {"int-storm", run_int_storm},
     {"int-nest", run_int_nest},
     {"fault-storm", run_fault_storm},

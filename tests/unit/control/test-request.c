@@ -26,6 +26,7 @@ static size_t make(enum hv_op op)
         [HV_OP_SET_TICK] = sizeof(struct hv_op_set_tick),
         [HV_OP_CONSOLE_IN] = offsetof(struct hv_op_console, data) + 5,
         [HV_OP_ACCEPT] = sizeof(struct hv_op_accept),
+        [HV_OP_NMI] = sizeof(struct hv_op_domain),
     };
     size_t length = bytes[op];
 

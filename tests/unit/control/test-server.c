@@ -467,6 +467,7 @@ static void test_tuning(void)
     TAP_EQ(peer_call_domain(&peer, HV_OP_HOLDS, handle), 0);
     TAP_EQ(peer.answer.body.holds.count, 0u);
     TAP_EQ(peer_call_domain(&peer, HV_OP_POWER, handle), -EBUSY);
+    TAP_EQ(peer_call_domain(&peer, HV_OP_NMI, handle), -EBUSY);
     end();
 }
 
