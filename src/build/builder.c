@@ -10,32 +10,43 @@
 #include "common/lodge-error.h"
 
 struct _LodgeBuilder {
-    char *kernel_path;
+    char *kernel_path; /* or what messages call it */
     GBytes *kernel;
     GBytes *initrd; /* may be NULL */
     char *command_line;
     LodgeKernelKind kind;
 };
 
-LodgeBuilder *lodge_builder_new(const char *kernel_path, const char *initrd_path,
-                                const char *command_line, GError **error)
+LodgeBuilder *lodge_builder_new_from_images(const char *kernel_name, GBytes *kernel, GBytes *initrd,
+                                            const char *command_line, GError **error)
 {
     g_autoptr(LodgeBuilder) builder = g_new0(LodgeBuilder, 1);
 
-    builder->kernel_path = g_strdup(kernel_path);
+    builder->kernel_path = g_strdup(kernel_name);
     builder->command_line = g_strdup(command_line ? command_line : "");
-    builder->kernel = lodge_image_read(_("kernel"), kernel_path, error);
-    if (!builder->kernel ||
-        !lodge_kernel_identify(builder->kernel, kernel_path, &builder->kind, error)) {
+    builder->kernel = g_bytes_ref(kernel);
+    builder->initrd = initrd ? g_bytes_ref(initrd) : NULL;
+    return lodge_kernel_identify(kernel, kernel_name, &builder->kind, error)
+               ? g_steal_pointer(&builder)
+               : NULL;
+}
+
+LodgeBuilder *lodge_builder_new(const char *kernel_path, const char *initrd_path,
+                                const char *command_line, GError **error)
+{
+    g_autoptr(GBytes) kernel = lodge_image_read(_("kernel"), kernel_path, error);
+    g_autoptr(GBytes) initrd = NULL;
+
+    if (!kernel) {
         return NULL;
     }
     if (initrd_path) {
-        builder->initrd = lodge_image_read(_("initrd"), initrd_path, error);
-        if (!builder->initrd) {
+        initrd = lodge_image_read(_("initrd"), initrd_path, error);
+        if (!initrd) {
             return NULL;
         }
     }
-    return g_steal_pointer(&builder);
+    return lodge_builder_new_from_images(kernel_path, kernel, initrd, command_line, error);
 }
 
 void lodge_builder_free(LodgeBuilder *builder)

@@ -22,6 +22,14 @@ typedef struct _LodgeBuilder LodgeBuilder;
  */
 LodgeBuilder *lodge_builder_new(const char *kernel_path, const char *initrd_path,
                                 const char *command_line, GError **error);
+/**
+ * The same of images that were read already.
+ *
+ * @kernel_name  in messages.
+ * @initrd       may be NULL. References are taken.
+ */
+LodgeBuilder *lodge_builder_new_from_images(const char *kernel_name, GBytes *kernel, GBytes *initrd,
+                                            const char *command_line, GError **error);
 void lodge_builder_free(LodgeBuilder *builder);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(LodgeBuilder, lodge_builder_free)
 

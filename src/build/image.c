@@ -28,13 +28,13 @@ static void set_read_error(GError **error, const char *what, const char *path, i
                 _("Cannot read the %s “%s”: %s"), what, path, g_strerror(reason));
 }
 
-/* Read until the end of file or @limit bytes, whichever is first. */
+/* Read from the start, wherever the descriptor stands, until the end of file or @limit bytes, whichever is first. */
 static gboolean read_all(int fd, guint8 *to, gsize limit, gsize *length_out)
 {
     gsize used = 0;
 
     while (used < limit) {
-        ssize_t got = read(fd, to + used, limit - used);
+        ssize_t got = pread(fd, to + used, limit - used, (off_t)used);
 
         if (got < 0 && errno == EINTR) {
             continue;
@@ -51,7 +51,7 @@ static gboolean read_all(int fd, guint8 *to, gsize limit, gsize *length_out)
     return TRUE;
 }
 
-static GBytes *read_open_file(int fd, const char *what, const char *path, GError **error)
+GBytes *lodge_image_read_fd(const char *what, const char *path, int fd, GError **error)
 {
     g_autofree guint8 *data = NULL;
     gsize length = 0;
@@ -97,7 +97,7 @@ GBytes *lodge_image_read(const char *what, const char *path, GError **error)
         set_read_error(error, what, path, errno);
         return NULL;
     }
-    bytes = read_open_file(fd, what, path, error);
+    bytes = lodge_image_read_fd(what, path, fd, error);
     close(fd);
     return bytes;
 }

@@ -22,6 +22,14 @@
  */
 GBytes *lodge_image_read(const char *what, const char *path, GError **error);
 
+/**
+ * The same of an open file, from its start, wherever the descriptor stands; which it leaves there.
+ *
+ * @path  names it in messages.
+ * @fd    borrowed; anybody's, and of any kind.
+ */
+GBytes *lodge_image_read_fd(const char *what, const char *path, int fd, GError **error);
+
 typedef enum {
     LODGE_KERNEL_BZIMAGE,   /* Linux, entered at its 64-bit entry point */
     LODGE_KERNEL_PVH,       /* ELF with an XEN_ELFNOTE_PHYS32_ENTRY note */
