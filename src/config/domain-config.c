@@ -157,7 +157,8 @@ gboolean lodge_domain_config_check(const LodgeDomainConfig *config, GError **err
         (config->title && !lodge_text_check_line(_("title"), config->title, error))) {
         return FALSE;
     }
-    if (!config->kernel && !config->kernel_fdgroup && (config->initrd || config->command_line)) {
+    if (!config->kernel && !config->kernel_fdgroup &&
+        (config->initrd || config->initrd_fdgroup || config->command_line)) {
         return lodge_error_refuse(
             error, _("There is an initrd or a command line, and no kernel for it: give "
                      "<kernel>"));

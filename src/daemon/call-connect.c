@@ -9,6 +9,7 @@
 
 /* libvirt's numbers for what a driver can do, as far as Lodge can. */
 enum {
+    FEATURE_FD_PASSING = 8,
     FEATURE_TYPED_PARAM_STRING = 9,
     FEATURE_KEEPALIVE = 10,
     FEATURE_EVENT_CALLBACK = 14,
@@ -32,7 +33,8 @@ static gboolean supports_feature(LodgeCall *call, void *args, void *ret, GError 
     lv_int_ret *answer = ret;
 
     (void)call, (void)error;
-    answer->value = asked->value == FEATURE_TYPED_PARAM_STRING ||
+    answer->value = asked->value == FEATURE_FD_PASSING ||
+                    asked->value == FEATURE_TYPED_PARAM_STRING ||
                     asked->value == FEATURE_KEEPALIVE || asked->value == FEATURE_EVENT_CALLBACK ||
                     asked->value == FEATURE_CLOSE_CALLBACK;
     return TRUE;

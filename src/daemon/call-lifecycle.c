@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Starting and ending machines, and all between. */
+/* Starting and ending machines, and all between; descriptors that they start from. */
 #include "daemon/call.h"
+
+#include "common/i18n.h"
 
 #include <libvirt/libvirt.h>
 
@@ -121,6 +123,25 @@ static gboolean resume(LodgeCall *call, void *args, void *ret, GError **error)
     return lodge_machine_resume(call->machine, error);
 }
 
+static gboolean associate_fds(LodgeCall *call, void *args, void *ret, GError **error)
+{
+    const lv_domain_string_flags_args *asked = args;
+
+    (void)ret;
+    if (!call->fds) {
+        return lodge_refuse(error, VIR_ERR_INVALID_ARG, _("No descriptors came for the group “%s”"),
+                            asked->text);
+    }
+    /* Files have no labels of ours, so there are none to restore. */
+    return lodge_call_check_flags(asked->flags,
+                                  VIR_DOMAIN_FD_ASSOCIATE_SECLABEL_RESTORE |
+                                      VIR_DOMAIN_FD_ASSOCIATE_SECLABEL_WRITABLE,
+                                  error) &&
+           lodge_text_check_line(_("name of a descriptor group"), asked->text, error) &&
+           lodge_fd_groups_put(call->daemon->fds, call->client, (const guint8 *)asked->dom.uuid,
+                               asked->text, call->fds, error);
+}
+
 static const LodgeCallEntry entries[] = {
     {LV_DOMAIN_CREATE_XML, LODGE_CALL_WRITES, create_xml, FALSE},
     {LV_DOMAIN_CREATE, LODGE_CALL_WRITES, create, TRUE},
@@ -134,6 +155,7 @@ static const LodgeCallEntry entries[] = {
     {LV_DOMAIN_INJECT_NMI, LODGE_CALL_WRITES, inject_nmi, TRUE},
     {LV_DOMAIN_SUSPEND, LODGE_CALL_WRITES, suspend, TRUE},
     {LV_DOMAIN_RESUME, LODGE_CALL_WRITES, resume, TRUE},
+    {LV_DOMAIN_FD_ASSOCIATE, LODGE_CALL_WRITES, associate_fds, TRUE},
 };
 
 const LodgeCallFamily lodge_calls_lifecycle = {LV_REMOTE, entries, G_N_ELEMENTS(entries)};

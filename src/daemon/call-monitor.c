@@ -111,7 +111,7 @@ static const char *parse(JsonParser *parser, const char *text, gboolean plain,
 
 static gboolean command(LodgeCall *call, void *args, void *ret, GError **error)
 {
-    const lv_monitor_args *asked = args;
+    const lv_domain_string_flags_args *asked = args;
     lv_string_ret *answer = ret;
     g_autoptr(JsonParser) parser = json_parser_new();
     g_autoptr(LodgeInstance) instance = NULL;
@@ -120,10 +120,10 @@ static gboolean command(LodgeCall *call, void *args, void *ret, GError **error)
     const char *name;
 
     if (!lodge_call_check_flags(asked->flags, VIR_DOMAIN_QEMU_MONITOR_COMMAND_HMP, error) ||
-        !lodge_call_check_text(_("monitor command"), asked->command, error)) {
+        !lodge_call_check_text(_("monitor command"), asked->text, error)) {
         return FALSE;
     }
-    name = parse(parser, asked->command, asked->flags & VIR_DOMAIN_QEMU_MONITOR_COMMAND_HMP,
+    name = parse(parser, asked->text, asked->flags & VIR_DOMAIN_QEMU_MONITOR_COMMAND_HMP,
                  &arguments, error);
     instance = name ? lodge_machine_need_instance(call->machine, error) : NULL;
     if (!instance) {

@@ -16,6 +16,7 @@ typedef struct {
     LodgeDaemon *daemon;
     LodgeClient *client;
     LodgeStreamName name;
+    GUnixFDList *fds;      /* that came with it, or NULL */
     LodgeMachine *machine; /* that the call is about: with LodgeCallEntry.on_machine */
     /* Called when the reply is on its way: what follows it, such as a stream's first bytes. */
     void (*then)(LodgeClient *client, gpointer data);

@@ -55,8 +55,10 @@ static void free_stream(gpointer stream)
 void lodge_client_unref(LodgeClient *client)
 {
     if (g_atomic_ref_count_dec(&client->references)) {
-        /* A call that was under way may have registered for events, or opened a stream. */
+        /* A call that was under way may have registered for events, given descriptors, or opened a
+         * stream. */
         lodge_event_hub_forget(client->daemon->hub, client);
+        lodge_fd_groups_forget(client->daemon->fds, client);
         g_ptr_array_set_free_func(client->streams, free_stream);
         g_ptr_array_unref(client->streams);
         g_source_unref(client->source);
@@ -251,10 +253,11 @@ static gboolean take_message(LodgeClient *client, const LodgeMessageHeader *head
         take_stream_message(client, header, payload, bytes);
         return TRUE;
     }
-    if (header->type != LODGE_MESSAGE_CALL) {
+    if (header->type != LODGE_MESSAGE_CALL && header->type != LODGE_MESSAGE_CALL_WITH_FDS) {
         return FALSE;
     }
-    lodge_dispatch(client->daemon, client, header, payload, bytes);
+    lodge_dispatch(client->daemon, client, header, payload, bytes,
+                   lodge_message_reader_steal_fds(&client->reader));
     return TRUE;
 }
 
@@ -411,6 +414,7 @@ void lodge_client_close(LodgeClient *client)
     }
     g_source_destroy(client->source);
     lodge_event_hub_forget(client->daemon->hub, client);
+    lodge_fd_groups_forget(client->daemon->fds, client);
     g_mutex_lock(&client->mutex);
     client->closed = TRUE;
     g_mutex_unlock(&client->mutex);

@@ -8,6 +8,7 @@
 
 #include "config/host-info.h"
 #include "daemon/event-hub.h"
+#include "daemon/fd-groups.h"
 #include "daemon/machines.h"
 
 typedef struct {
@@ -15,6 +16,7 @@ typedef struct {
     LodgeDomainStore *store;
     LodgeLiveStore *live;
     LodgeEventHub *hub;
+    LodgeFdGroups *fds;
     LodgeMachines *machines;
     LodgeHostInfo *host;
     char *emulator;       /* what <emulator> is for clients: this program's path */

@@ -91,6 +91,7 @@ static void free_pending(Pending *pending)
     }
     g_free(pending->args);
     g_free(pending->ret);
+    g_clear_object(&pending->call.fds);
     lodge_machine_unref(pending->call.machine);
     lodge_client_unref(pending->call.client);
     g_free(pending);
@@ -133,8 +134,9 @@ static Pending *prepare(LodgeDaemon *daemon, LodgeClient *client, const LodgeMes
 }
 
 void lodge_dispatch(LodgeDaemon *daemon, LodgeClient *client, const LodgeMessageHeader *header,
-                    const guint8 *payload, gsize bytes)
+                    const guint8 *payload, gsize bytes, GUnixFDList *fds)
 {
+    g_autoptr(GUnixFDList) given = fds;
     g_autoptr(GError) error = NULL;
     Pending *pending = prepare(daemon, client, header, payload, bytes, &error);
 
@@ -142,6 +144,7 @@ void lodge_dispatch(LodgeDaemon *daemon, LodgeClient *client, const LodgeMessage
         send_error(client, header, error);
         return;
     }
+    pending->call.fds = g_steal_pointer(&given);
     lodge_client_begin_call(client);
     /* It can fail to make another thread; those there are will come to it. */
     g_thread_pool_push(daemon->workers, pending, NULL);

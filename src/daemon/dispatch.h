@@ -7,9 +7,11 @@
 /**
  * A call has come: check it, decode it, give it to a worker. Whatever is wrong with it, there is an
  * answer. Main thread.
+ *
+ * @fds  that came with it: moved; NULL: none.
  */
 void lodge_dispatch(LodgeDaemon *daemon, LodgeClient *client, const LodgeMessageHeader *header,
-                    const guint8 *payload, gsize bytes);
+                    const guint8 *payload, gsize bytes, GUnixFDList *fds);
 
 /** The workers' function; @data is a call. */
 void lodge_dispatch_run(gpointer data, gpointer daemon);

@@ -2,7 +2,6 @@
 /* From a definition to a domain, and the domain's operations. */
 #include "daemon/instance.h"
 
-#include "build/builder.h"
 #include "common/i18n.h"
 #include "common/lodge-error.h"
 #include "common/stats-json.h"
@@ -96,12 +95,6 @@ static gboolean set_policies(LodgeInstance *instance, const LodgeDomainConfig *c
 
 static gboolean check_boot(const LodgeDomainConfig *config, GError **error)
 {
-    if (config->kernel_fdgroup || config->initrd_fdgroup) {
-        return lodge_error_refuse(error,
-                                  _("The machine “%s” takes its kernel or initrd from descriptors, "
-                                    "and none was given; name files in <kernel> and <initrd>"),
-                                  config->name);
-    }
     if (config->serial.type == LODGE_PORT_FILE) {
         return lodge_error_refuse(
             error,
@@ -109,17 +102,7 @@ static gboolean check_boot(const LodgeDomainConfig *config, GError **error)
               "do; use <serial type='pty'>, and virsh console"),
             config->name, config->serial.path);
     }
-    if (!config->kernel) {
-        return lodge_error_refuse(
-            error, _("The machine “%s” has no kernel to start: give it <os><kernel>PATH</kernel>"),
-            config->name);
-    }
     return TRUE;
-}
-
-static LodgeBuilder *open_images(const LodgeDomainConfig *config, GError **error)
-{
-    return lodge_builder_new(config->kernel, config->initrd, config->command_line, error);
 }
 
 static LodgeInstance *make(LodgeCore *core)
@@ -132,7 +115,8 @@ static LodgeInstance *make(LodgeCore *core)
     return instance;
 }
 
-LodgeInstance *lodge_instance_new(LodgeCore *core, const LodgeDomainConfig *config, GError **error)
+LodgeInstance *lodge_instance_new(LodgeCore *core, const LodgeDomainConfig *config,
+                                  LodgeFdGroups *fds, GError **error)
 {
     g_autoptr(LodgeInstance) instance = make(core);
     LodgeMachineTime time;
@@ -140,7 +124,7 @@ LodgeInstance *lodge_instance_new(LodgeCore *core, const LodgeDomainConfig *conf
     if (!check_boot(config, error) || !lodge_domain_config_get_time(config, &time, error)) {
         return NULL;
     }
-    instance->builder = open_images(config, error);
+    instance->builder = lodge_boot_images_open(config, fds, error);
     if (!instance->builder || !create_domain(instance, config, &time, error)) {
         return NULL;
     }
@@ -263,12 +247,12 @@ gboolean lodge_instance_keep(LodgeInstance *instance, GError **error)
 }
 
 gboolean lodge_instance_restart(LodgeInstance *instance, const LodgeDomainConfig *config,
-                                GError **error)
+                                LodgeFdGroups *fds, GError **error)
 {
     int rc;
 
     if (!instance->builder) {
-        instance->builder = open_images(config, error);
+        instance->builder = lodge_boot_images_open(config, fds, error);
         if (!instance->builder) {
             return FALSE;
         }

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "config/domain-config.h"
+#include "daemon/boot-images.h"
 #include "daemon/console.h"
 #include "daemon/core.h"
 
@@ -28,10 +29,12 @@ LodgeInstance *lodge_instance_adopt(LodgeCore *core, const char *name, GError **
  *
  * @core    a reference is taken.
  * @config  borrowed for the call.
+ * @fds     the same.
  *
  * Returns NULL with an error that names the value or the file, and nothing is left.
  */
-LodgeInstance *lodge_instance_new(LodgeCore *core, const LodgeDomainConfig *config, GError **error);
+LodgeInstance *lodge_instance_new(LodgeCore *core, const LodgeDomainConfig *config,
+                                  LodgeFdGroups *fds, GError **error);
 LodgeInstance *lodge_instance_ref(LodgeInstance *instance);
 void lodge_instance_unref(LodgeInstance *instance);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(LodgeInstance, lodge_instance_unref)
@@ -45,7 +48,7 @@ gboolean lodge_instance_press_nmi(LodgeInstance *instance, GError **error);
 gboolean lodge_instance_keep(LodgeInstance *instance, GError **error);
 /** Power it off and on, whatever it does: reset and loaded anew as @config says, paused. */
 gboolean lodge_instance_restart(LodgeInstance *instance, const LodgeDomainConfig *config,
-                                GError **error);
+                                LodgeFdGroups *fds, GError **error);
 
 /** Kill it; others may still wait for it. Any thread, does not wait. */
 void lodge_instance_kill(LodgeInstance *instance);

@@ -74,7 +74,8 @@ static void tell_crash(LodgeMachine *machine, const char *why)
 static gboolean restart(LodgeMachine *machine, gboolean run, GError **error)
 {
     machine->again = FALSE;
-    if (!lodge_instance_restart(machine->instance, machine->live, error) ||
+    if (!lodge_instance_restart(machine->instance, machine->live,
+                                lodge_machines_get_fds(machine->machines), error) ||
         (run && !lodge_instance_resume(machine->instance, error))) {
         return FALSE;
     }
@@ -225,7 +226,9 @@ static gboolean start(LodgeMachine *machine, gboolean paused, GError **error)
     }
     live = lodge_domain_config_copy(machine->config);
     core = lodge_machines_get_core(machine->machines, live, error);
-    instance = core ? lodge_instance_new(core, live, error) : NULL;
+    instance =
+        core ? lodge_instance_new(core, live, lodge_machines_get_fds(machine->machines), error)
+             : NULL;
     if (!instance) {
         leave_core(machine, live);
         return FALSE;

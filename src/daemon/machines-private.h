@@ -9,6 +9,7 @@ struct _LodgeMachines {
     LodgeDomainStore *store;
     LodgeLiveStore *live;
     LodgeEventHub *hub;
+    LodgeFdGroups *fds;
     GThreadPool *lookers; /* at machines that may have ended */
     /* Held by who changes who there is, a name, or what is on disk; taken in jobs. */
     GMutex changing;

@@ -53,7 +53,8 @@ void lodge_machines_watch(LodgeMachine *machine, LodgeInstance *instance)
     lodge_instance_watch(instance, on_news, machine);
 }
 
-LodgeMachines *lodge_machines_new(LodgeDomainStore *store, LodgeLiveStore *live, LodgeEventHub *hub)
+LodgeMachines *lodge_machines_new(LodgeDomainStore *store, LodgeLiveStore *live, LodgeEventHub *hub,
+                                  LodgeFdGroups *fds)
 {
     LodgeMachines *machines = g_new0(LodgeMachines, 1);
 
@@ -62,6 +63,7 @@ LodgeMachines *lodge_machines_new(LodgeDomainStore *store, LodgeLiveStore *live,
     machines->store = store;
     machines->live = live;
     machines->hub = hub;
+    machines->fds = fds;
     machines->all = g_ptr_array_new_with_free_func((GDestroyNotify)lodge_machine_unref);
     /* Not exclusive: it makes threads when there is work, and does not fail. */
     machines->lookers = g_thread_pool_new(run_look, NULL, LOOKERS, FALSE, NULL);
@@ -81,6 +83,11 @@ void lodge_machines_free(LodgeMachines *machines)
 LodgeEventHub *lodge_machines_get_hub(LodgeMachines *machines)
 {
     return machines->hub;
+}
+
+LodgeFdGroups *lodge_machines_get_fds(LodgeMachines *machines)
+{
+    return machines->fds;
 }
 
 /* From the end: those that are read come in about that order. */

@@ -9,6 +9,7 @@
 
 #include "config/domain-store.h"
 #include "daemon/event-hub.h"
+#include "daemon/fd-groups.h"
 #include "daemon/live-store.h"
 #include "daemon/machine.h"
 
@@ -18,9 +19,10 @@ typedef struct _LodgeMachines LodgeMachines;
  * @store  borrowed.
  * @live   borrowed.
  * @hub    borrowed.
+ * @fds    borrowed.
  */
-LodgeMachines *lodge_machines_new(LodgeDomainStore *store, LodgeLiveStore *live,
-                                  LodgeEventHub *hub);
+LodgeMachines *lodge_machines_new(LodgeDomainStore *store, LodgeLiveStore *live, LodgeEventHub *hub,
+                                  LodgeFdGroups *fds);
 /** When it has been left. */
 void lodge_machines_free(LodgeMachines *machines);
 
@@ -84,3 +86,4 @@ void lodge_machines_forget(LodgeMachines *machines, int id);
 /** In a job: a transient machine has ended. */
 void lodge_machines_remove(LodgeMachines *machines, LodgeMachine *machine);
 LodgeEventHub *lodge_machines_get_hub(LodgeMachines *machines);
+LodgeFdGroups *lodge_machines_get_fds(LodgeMachines *machines);

@@ -133,7 +133,8 @@ static gboolean load(Program *program, GError **error)
         return FALSE;
     }
     daemon->hub = lodge_event_hub_new();
-    daemon->machines = lodge_machines_new(daemon->store, daemon->live, daemon->hub);
+    daemon->fds = lodge_fd_groups_new();
+    daemon->machines = lodge_machines_new(daemon->store, daemon->live, daemon->hub, daemon->fds);
     daemon->workers = g_thread_pool_new(lodge_dispatch_run, NULL, WORKERS, FALSE, error);
     return daemon->workers && lodge_machines_load(daemon->machines, error);
 }
@@ -233,6 +234,7 @@ static void clean_up(Program *program)
     g_clear_handle_id(&daemon->idle_source, g_source_remove);
     g_clear_pointer(&daemon->machines, lodge_machines_free);
     g_clear_pointer(&daemon->hub, lodge_event_hub_free);
+    g_clear_pointer(&daemon->fds, lodge_fd_groups_free);
     g_clear_pointer(&daemon->live, lodge_live_store_close);
     g_clear_pointer(&daemon->store, lodge_domain_store_close);
     g_clear_pointer(&daemon->host, lodge_host_info_free);

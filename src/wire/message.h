@@ -6,6 +6,9 @@
  *     4   program, version, procedure, type, serial, status
  *     28  payload     XDR, or a stream's bytes
  *
+ * A payload of the types …_WITH_FDS begins with a count of descriptors, which come behind the message:
+ * a zero byte each, with the descriptor as its ancillary data.
+ *
  * Numbers are 32 bits, big endian. A reply carries program, procedure and serial of its call, and comes
  * in any order; what comes unasked has the serial 0.
  */
@@ -19,6 +22,8 @@
 /* Of a stream's message: what the oldest clients take. */
 #define LODGE_MESSAGE_STREAM_MAX   262120u
 #define LODGE_MESSAGE_VERSION      1u
+/* Descriptors that go with a message. */
+#define LODGE_MESSAGE_FDS_MAX      32u
 
 /* Beside those of libvirt.x. */
 #define LODGE_MESSAGE_KEEPALIVE    0x6b656570u

@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -74,6 +75,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     lodge_message_reader_init(&reader);
     for (gsize at = 1; at < size && result != LODGE_READER_BAD; at += step) {
         lodge_message_reader_feed(&reader, data + at, MIN(step, size - at));
+        /* After an odd first byte, one comes with each piece. */
+        if ((data[0] & 1) && !lodge_message_reader_feed_fd(&reader, dup(STDERR_FILENO))) {
+            break;
+        }
         do {
             LodgeMessageHeader header;
             const guint8 *payload;
@@ -81,6 +86,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
             result = lodge_message_reader_next(&reader, &header, &payload, &bytes, NULL);
             if (result == LODGE_READER_MESSAGE) {
+                g_autoptr(GUnixFDList) fds = lodge_message_reader_steal_fds(&reader);
+
+                insist(!fds || header.type == LODGE_MESSAGE_CALL_WITH_FDS ||
+                           header.type == LODGE_MESSAGE_REPLY_WITH_FDS,
+                       "descriptors of a message that has none");
                 insist(bytes + LODGE_MESSAGE_HEADER_BYTES <= LODGE_MESSAGE_BYTES_MAX, "too long");
                 take(&header, payload, bytes);
             }
