@@ -4,6 +4,7 @@
 
 #include "cli/progress.h"
 #include "cli/signals.h"
+#include "cli/table.h"
 #include "cli/verb.h"
 #include "common/i18n.h"
 #include "common/lodge-error.h"
@@ -29,8 +30,9 @@ struct LodgeBulk {
     GMainLoop *loop;
     LodgeProgress progress;
     guint counts[LODGE_BULK_FAILED + 1];
-    int signal_number; /* the first that came; 0: none */
-    gboolean left;     /* a second came */
+    GHashTable *results; /* item -> Result, with `json` */
+    int signal_number;   /* the first that came; 0: none */
+    gboolean left;       /* a second came */
 };
 
 typedef struct {
@@ -39,6 +41,14 @@ typedef struct {
     LodgeBulkOutcome outcome;
     GError *error;
 } Result;
+
+static void free_result(gpointer data)
+{
+    Result *result = data;
+
+    g_clear_error(&result->error);
+    g_free(result);
+}
 
 guint lodge_bulk_turn(LodgeBulk *bulk)
 {
@@ -108,11 +118,16 @@ static gboolean on_result(gpointer data)
     LodgeBulk *bulk = result->bulk;
 
     bulk->counts[result->outcome]++;
-    print_result(bulk, result);
+    if (!bulk->verb->json) {
+        print_result(bulk, result);
+    }
     lodge_progress_draw(&bulk->progress, finished(bulk), bulk->items->len, _(bulk->verb->doing),
                         bulk->verb->label(result->item));
-    g_clear_error(&result->error);
-    g_free(result);
+    if (bulk->verb->json) {
+        g_hash_table_insert(bulk->results, result->item, result);
+    } else {
+        free_result(result);
+    }
     return G_SOURCE_REMOVE;
 }
 
@@ -179,6 +194,42 @@ static void on_signal(int number, gpointer data)
     g_printerr("%s\n", _("lodgectl: interrupted; waiting for what has begun (again: leave it)"));
 }
 
+enum { NAME, OUTCOME, ERROR };
+
+static const LodgeColumn columns[] = {
+    [NAME] = {"name", NULL, LODGE_CELL_TEXT},
+    [OUTCOME] = {"outcome", NULL, LODGE_CELL_TEXT},
+    [ERROR] = {"error", NULL, LODGE_CELL_TEXT},
+};
+
+/* Items are begun in their order. */
+static void print_json(LodgeBulk *bulk, guint begun)
+{
+    static const char *const outcomes[] = {
+        [LODGE_BULK_NOT_BEGUN] = "not-begun",
+        [LODGE_BULK_DONE] = "done",
+        [LODGE_BULK_NOT_NEEDED] = "not-needed",
+        [LODGE_BULK_FAILED] = "failed",
+    };
+    g_autoptr(LodgeTable) table = lodge_table_new(columns, G_N_ELEMENTS(columns));
+    g_autofree char *text = NULL;
+
+    for (guint i = 0; i < bulk->items->len; i++) {
+        gpointer item = g_ptr_array_index(bulk->items, i);
+        const Result *result = g_hash_table_lookup(bulk->results, item);
+        const char *outcome = i < begun ? "left" : outcomes[LODGE_BULK_NOT_BEGUN];
+
+        lodge_table_add_row(table);
+        lodge_table_set_text(table, NAME, bulk->verb->label(item));
+        lodge_table_set_text(table, OUTCOME, result ? outcomes[result->outcome] : outcome);
+        if (result && result->error) {
+            lodge_table_set_text(table, ERROR, result->error->message);
+        }
+    }
+    text = lodge_table_to_json(table);
+    g_print("%s", text);
+}
+
 static void print_summary(LodgeBulk *bulk)
 {
     guint all = bulk->items->len;
@@ -188,6 +239,10 @@ static void print_summary(LodgeBulk *bulk)
     g_mutex_lock(&bulk->mutex);
     begun = bulk->next;
     g_mutex_unlock(&bulk->mutex);
+    if (bulk->verb->json) {
+        print_json(bulk, begun);
+        return;
+    }
     if (all == 1 && finished(bulk) == 1 && !bulk->progress.present) {
         return; /* its own line says it all */
     }
@@ -265,7 +320,7 @@ int lodge_bulk_run(const LodgeBulkVerb *verb, GPtrArray *items, guint jobs, gpoi
     int status;
 
     if (items->len == 0) {
-        g_print("%s\n", _("There are no machines."));
+        g_print("%s\n", verb->json ? "[]" : _("There are no machines."));
         return LODGE_EXIT_OK;
     }
     if (!lodge_thread_reserve(&error)) {
@@ -276,6 +331,7 @@ int lodge_bulk_run(const LodgeBulkVerb *verb, GPtrArray *items, guint jobs, gpoi
     g_mutex_init(&bulk.mutex);
     g_cond_init(&bulk.changed);
     bulk.loop = g_main_loop_new(NULL, FALSE);
+    bulk.results = g_hash_table_new_full(NULL, NULL, NULL, free_result);
     lodge_signals_watch(&signals, on_signal, &bulk);
     lodge_progress_init(&bulk.progress);
     lodge_progress_draw(&bulk.progress, 0, items->len, _(verb->doing), NULL);
@@ -293,6 +349,7 @@ int lodge_bulk_run(const LodgeBulkVerb *verb, GPtrArray *items, guint jobs, gpoi
     }
     status = error ? lodge_verb_fail(error) : judge(&bulk);
     lodge_signals_forget(&signals);
+    g_hash_table_unref(bulk.results);
     g_main_loop_unref(bulk.loop);
     g_cond_clear(&bulk.changed);
     g_mutex_clear(&bulk.mutex);

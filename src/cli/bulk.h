@@ -8,7 +8,12 @@
  * Workers are threads, as many as wished and not more than there are machines. The main thread runs
  * the default main context: it hears signals, draws the progress, and prints each result as it comes.
  * After a first SIGINT, SIGTERM or SIGHUP nothing more is begun and what has begun is waited for; a second
- * leaves it as it is. Either way the last line says what was done.
+ * leaves it as it is. Either way the last line says what was done. For programs there are no lines but an
+ * array in the end, an object for each item in their order:
+ *
+ *     {"name": "web", "outcome": "failed", "error": "cannot be started: …"}
+ *
+ * where the outcome is done, not-needed, failed, not-begun or, after a second signal, left.
  */
 #pragma once
 
@@ -38,6 +43,7 @@ typedef struct {
     /** Around it all, on the main thread: to hear what ends a lodge_bulk_sleep(). May be NULL. */
     void (*begin)(LodgeBulk *bulk, gpointer user_data);
     void (*end)(LodgeBulk *bulk, gpointer user_data);
+    gboolean json; /* for programs */
 } LodgeBulkVerb;
 
 /**

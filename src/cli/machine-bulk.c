@@ -54,16 +54,18 @@ int lodge_machine_bulk_run(const LodgeMachineBulk *verb, int argc, char **argv)
 
     bulk.label = label;
     if (lodge_verb_options_parse(&options, &verb->help,
-                                 LODGE_VERB_OPTION_ALL | LODGE_VERB_OPTION_JOBS, verb->own, argc,
-                                 argv, &error)) {
+                                 LODGE_VERB_OPTION_ALL | LODGE_VERB_OPTION_JOBS |
+                                     LODGE_VERB_OPTION_JSON,
+                                 verb->own, argc, argv, &error)) {
+        bulk.json = options.json;
         machines =
             lodge_machines_open(options.connect, LODGE_CONNECTION_EVENTS, &connection, &error);
     }
     if (machines) {
         chosen = lodge_machines_select(machines, options.parameters, options.all, &error);
     }
-    if (chosen && verb->prepare && !verb->prepare(connection, chosen, verb->user_data, &error) &&
-        !error) {
+    if (chosen && verb->prepare &&
+        !verb->prepare(connection, chosen, options.json, verb->user_data, &error) && !error) {
         return LODGE_EXIT_OK;
     }
     if (error) {

@@ -13,10 +13,12 @@ typedef struct {
     /**
      * Before anything is done: check the verb's own options, ask the person. May be NULL.
      *
+     * @json  a program reads what is printed.
+     *
      * Returns FALSE to leave it all; without an error that is no failure.
      */
-    gboolean (*prepare)(virConnectPtr connection, GPtrArray *machines, gpointer user_data,
-                        GError **error);
+    gboolean (*prepare)(virConnectPtr connection, GPtrArray *machines, gboolean json,
+                        gpointer user_data, GError **error);
     gpointer user_data; /* for prepare and act */
 } LodgeMachineBulk;
 

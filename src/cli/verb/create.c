@@ -165,6 +165,7 @@ static int run(Create *create, const LodgeVerbOptions *options)
         .done = create->start ? N_("created and started") : N_("created"),
         .act = create_one,
         .label = label,
+        .json = options->json,
     };
     g_autoptr(GPtrArray) instances = g_ptr_array_new_with_free_func(instance_free);
     g_autoptr(virConnect) connection = NULL;
@@ -216,8 +217,8 @@ int lodge_verb_create(int argc, char **argv)
     g_autoptr(GError) error = NULL;
     int status;
 
-    if (lodge_verb_options_parse(&options, &help, LODGE_VERB_OPTION_JOBS, own, argc, argv,
-                                 &error)) {
+    if (lodge_verb_options_parse(&options, &help, LODGE_VERB_OPTION_JOBS | LODGE_VERB_OPTION_JSON,
+                                 own, argc, argv, &error)) {
         status = run(&create, &options);
     } else {
         status = lodge_verb_fail(error);

@@ -95,14 +95,18 @@ static gboolean ask(guint count, GError **error)
     return TRUE;
 }
 
-static gboolean prepare(virConnectPtr connection, GPtrArray *machines, gpointer user_data,
-                        GError **error)
+static gboolean prepare(virConnectPtr connection, GPtrArray *machines, gboolean json,
+                        gpointer user_data, GError **error)
 {
     const Delete *delete = user_data;
 
     (void)connection;
     if (delete->yes || machines->len == 0) {
         return TRUE;
+    }
+    if (json) {
+        return lodge_error_refuse(error, _("“delete” asks first, and --json asks nobody: add "
+                                           "--yes"));
     }
     for (guint i = 0; i < machines->len; i++) {
         print_what_goes(g_ptr_array_index(machines, i));

@@ -107,12 +107,13 @@ static LodgeBulkOutcome stop_one(LodgeBulk *bulk, gpointer item, gpointer user_d
     return wait_until_off(bulk, machine, user_data, error);
 }
 
-static gboolean prepare(virConnectPtr connection, GPtrArray *machines, gpointer user_data,
-                        GError **error)
+static gboolean prepare(virConnectPtr connection, GPtrArray *machines, gboolean json,
+                        gpointer user_data, GError **error)
 {
     Stop *stop = user_data;
 
     (void)machines;
+    (void)json;
     stop->connection = connection;
     if (stop->timeout_s < 1 || stop->timeout_s > TIMEOUT_MOST_S) {
         return lodge_error_refuse(error, _("--timeout %d: expected seconds from 1 to %d"),
