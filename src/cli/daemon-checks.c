@@ -2,8 +2,8 @@
 /* Checks along the way that the client library takes to the daemon. */
 #include "cli/daemon-checks.h"
 
-#include "cli/autostart.h"
 #include "cli/connection.h"
+#include "client/autostart.h"
 #include "common/i18n.h"
 
 #include <errno.h>

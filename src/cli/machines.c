@@ -43,15 +43,6 @@ static LodgeMachine *machine_new(virDomainPtr domain)
     return machine;
 }
 
-int lodge_machine_compare_names(const char *left, const char *right)
-{
-    g_autofree char *left_key = g_utf8_collate_key_for_filename(left, -1);
-    g_autofree char *right_key = g_utf8_collate_key_for_filename(right, -1);
-    int order = strcmp(left_key, right_key);
-
-    return order ? order : strcmp(left, right);
-}
-
 static int by_name(gconstpointer a, gconstpointer b)
 {
     const LodgeMachine *left = *(LodgeMachine *const *)a, *right = *(LodgeMachine *const *)b;
@@ -186,21 +177,4 @@ GPtrArray *lodge_machines_select(GPtrArray *machines, GStrv words, gboolean all,
         }
     }
     return selected;
-}
-
-gboolean lodge_machine_is_active(int state)
-{
-    return state != VIR_DOMAIN_SHUTOFF && state != VIR_DOMAIN_CRASHED;
-}
-
-const char *lodge_machine_state_name(int state)
-{
-    static const char *const names[] = {
-        [VIR_DOMAIN_NOSTATE] = N_("no state"),     [VIR_DOMAIN_RUNNING] = N_("running"),
-        [VIR_DOMAIN_BLOCKED] = N_("idle"),         [VIR_DOMAIN_PAUSED] = N_("paused"),
-        [VIR_DOMAIN_SHUTDOWN] = N_("in shutdown"), [VIR_DOMAIN_SHUTOFF] = N_("shut off"),
-        [VIR_DOMAIN_CRASHED] = N_("crashed"),      [VIR_DOMAIN_PMSUSPENDED] = N_("suspended"),
-    };
-
-    return state >= 0 && (gsize)state < G_N_ELEMENTS(names) ? _(names[state]) : _("unknown");
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "cli/connection.h"
+#include "client/machine.h"
 
 typedef struct {
     virDomainPtr domain; /* owned */
@@ -35,14 +36,7 @@ GPtrArray *lodge_machines_select(GPtrArray *machines, GStrv words, gboolean all,
 /** The one machine that @word means by name or UUID; else NULL with LODGE_ERROR_INPUT. */
 LodgeMachine *lodge_machines_find(GPtrArray *machines, const char *word, GError **error);
 
-/** In their order: as strcmp(), and numbers in names count as such. */
-int lodge_machine_compare_names(const char *left, const char *right);
 /** Is it this name, or does it match this glob? */
 gboolean lodge_machine_is_meant(const char *name, const char *word);
 /** Set @error: @word means no machine. Returns FALSE. */
 gboolean lodge_machine_refuse_word(GError **error, const char *word);
-
-/** Is a machine in that virDomainState there to be stopped? */
-gboolean lodge_machine_is_active(int state);
-/** "running", "paused", "shut off", … */
-const char *lodge_machine_state_name(int state);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Typed parameters, as numbers and texts in a table by name. */
+/* Statistics of those machines that words mean, and tables of their groups. */
 #include "cli/stats.h"
 
 #include "cli/machines.h"
@@ -7,76 +7,9 @@
 
 #include <string.h>
 
-typedef struct {
-    gboolean is_text;
-    guint64 number;
-    char *text;
-} Value;
-
-static void value_free(gpointer data)
+static void free_stats(gpointer stats)
 {
-    Value *value = data;
-
-    g_free(value->text);
-    g_free(value);
-}
-
-static void stats_free(gpointer data)
-{
-    LodgeStats *stats = data;
-
-    g_free(stats->name);
-    g_hash_table_unref(stats->values);
-    g_free(stats);
-}
-
-static guint64 from_signed(long long number)
-{
-    return number > 0 ? (guint64)number : 0;
-}
-
-static Value *value_new(const virTypedParameter *parameter)
-{
-    Value *value = g_new0(Value, 1);
-
-    switch (parameter->type) {
-    case VIR_TYPED_PARAM_INT:
-        value->number = from_signed(parameter->value.i);
-        break;
-    case VIR_TYPED_PARAM_UINT:
-        value->number = parameter->value.ui;
-        break;
-    case VIR_TYPED_PARAM_LLONG:
-        value->number = from_signed(parameter->value.l);
-        break;
-    case VIR_TYPED_PARAM_ULLONG:
-        value->number = parameter->value.ul;
-        break;
-    case VIR_TYPED_PARAM_DOUBLE:
-        value->number = parameter->value.d > 0 ? (guint64)MIN(parameter->value.d, 1e18) : 0;
-        break;
-    case VIR_TYPED_PARAM_BOOLEAN:
-        value->number = parameter->value.b != 0;
-        break;
-    case VIR_TYPED_PARAM_STRING:
-        value->is_text = TRUE;
-        value->text = g_utf8_make_valid(parameter->value.s ? parameter->value.s : "", -1);
-        break;
-    }
-    return value;
-}
-
-static LodgeStats *stats_new(const virDomainStatsRecord *record)
-{
-    LodgeStats *stats = g_new0(LodgeStats, 1);
-
-    stats->name = g_utf8_make_valid(virDomainGetName(record->dom), -1);
-    stats->values = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, value_free);
-    for (int i = 0; i < record->nparams; i++) {
-        g_hash_table_replace(stats->values, g_strdup(record->params[i].field),
-                             value_new(&record->params[i]));
-    }
-    return stats;
+    lodge_stats_free(stats);
 }
 
 static int by_name(gconstpointer a, gconstpointer b)
@@ -124,42 +57,13 @@ GPtrArray *lodge_stats_fetch(virConnectPtr connection, GStrv words, GError **err
         lodge_connection_set_error(error, _("Cannot read the machines' statistics"));
         return NULL;
     }
-    all = g_ptr_array_new_with_free_func(stats_free);
+    all = g_ptr_array_new_with_free_func(free_stats);
     for (int i = 0; i < count; i++) {
-        g_ptr_array_add(all, stats_new(records[i]));
+        g_ptr_array_add(all, lodge_stats_new(records[i]));
     }
     virDomainStatsRecordListFree(records);
     g_ptr_array_sort(all, by_name);
     return keep_meant(all, words, error) ? g_steal_pointer(&all) : NULL;
-}
-
-gboolean lodge_stats_number(const LodgeStats *stats, const char *name, guint64 *number_out)
-{
-    const Value *value = g_hash_table_lookup(stats->values, name);
-    gboolean good = value && !value->is_text;
-
-    *number_out = good ? value->number : 0;
-    return good;
-}
-
-const char *lodge_stats_text(const LodgeStats *stats, const char *name)
-{
-    const Value *value = g_hash_table_lookup(stats->values, name);
-
-    return value ? value->text : NULL;
-}
-
-guint64 lodge_stats_sum(const LodgeStats *stats, const char *prefix)
-{
-    GHashTableIter iter;
-    gpointer name, data;
-    guint64 sum = 0;
-
-    g_hash_table_iter_init(&iter, stats->values);
-    while (g_hash_table_iter_next(&iter, &name, &data)) {
-        sum += g_str_has_prefix(name, prefix) ? ((Value *)data)->number : 0;
-    }
-    return sum;
 }
 
 static void add_member(const LodgeStats *stats, const char *name, LodgeTable *table, guint column,

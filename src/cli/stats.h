@@ -1,22 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/*
- * Statistics of a connection's machines, by the names of docs/stats.md.
- *
- * They come from virConnectGetAllDomainStats(), from whatever hypervisor is at its other end: each may
- * be missing, and counts are believed up to LODGE_STATS_GROUPS_MOST.
- */
+/* Statistics of a connection's machines, for the command line. */
 #pragma once
 
 #include "cli/connection.h"
 #include "cli/table.h"
-
-#define LODGE_STATS_GROUPS_MOST 4096u
-
-/* One machine's. */
-typedef struct {
-    char *name;
-    GHashTable *values; /* private */
-} LodgeStats;
+#include "client/stats.h"
 
 /**
  * Fetch those of all machines whose names are, or match, one of @words; of all when there are none.
@@ -25,13 +13,6 @@ typedef struct {
  * that means no machine.
  */
 GPtrArray *lodge_stats_fetch(virConnectPtr connection, GStrv words, GError **error);
-
-/** A number; FALSE, and 0, when there is none of that name. */
-gboolean lodge_stats_number(const LodgeStats *stats, const char *name, guint64 *number_out);
-/** A text, borrowed; NULL when there is none. */
-const char *lodge_stats_text(const LodgeStats *stats, const char *name);
-/** The sum of all numbers whose names begin with @prefix. */
-guint64 lodge_stats_sum(const LodgeStats *stats, const char *prefix);
 
 /**
  * Add a row for each member of a group: "timer" with "timer.count" and "timer.0.policy".

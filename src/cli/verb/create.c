@@ -3,9 +3,10 @@
 #include "cli/verb.h"
 
 #include "cli/bulk.h"
-#include "cli/machine-xml.h"
+#include "cli/definition.h"
 #include "cli/machines.h"
 #include "cli/verb-options.h"
+#include "client/machine-xml.h"
 #include "common/i18n.h"
 #include "common/lodge-error.h"
 #include "config/text.h"
@@ -123,7 +124,7 @@ static gboolean choose_names(GPtrArray *instances, GPtrArray *machines, const ch
 static gboolean make_instances(GPtrArray *instances, const char *name, const Create *create,
                                GError **error)
 {
-    g_autoptr(xmlDoc) definition = lodge_machine_xml_read(create->connection, create->from, error);
+    g_autoptr(xmlDoc) definition = lodge_definition_read(create->connection, create->from, error);
     g_autoptr(GPtrArray) machines = NULL;
     g_autofree char *base = NULL;
 

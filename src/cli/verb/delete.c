@@ -3,7 +3,7 @@
 #include "cli/verb.h"
 
 #include "cli/machine-bulk.h"
-#include "cli/machine-xml.h"
+#include "client/machine-xml.h"
 #include "common/i18n.h"
 #include "common/lodge-error.h"
 #include "config/text.h"
@@ -17,20 +17,6 @@ typedef struct {
     gboolean yes; /* not asked */
 } Delete;
 
-/* A driver that knows no flags has nothing that they are about. */
-static int undefine(virDomainPtr domain)
-{
-    int rc = virDomainUndefineFlags(
-        domain, VIR_DOMAIN_UNDEFINE_MANAGED_SAVE | VIR_DOMAIN_UNDEFINE_SNAPSHOTS_METADATA |
-                    VIR_DOMAIN_UNDEFINE_CHECKPOINTS_METADATA | VIR_DOMAIN_UNDEFINE_NVRAM);
-    int code = rc < 0 ? lodge_connection_error_code() : VIR_ERR_OK;
-
-    if (code == VIR_ERR_INVALID_ARG || code == VIR_ERR_NO_SUPPORT) {
-        rc = virDomainUndefine(domain);
-    }
-    return rc;
-}
-
 /* The definition first: a machine that is off and half deleted would be there again at next start. */
 static LodgeBulkOutcome delete_one(LodgeBulk *bulk, gpointer item, gpointer user_data,
                                    GError **error)
@@ -40,7 +26,7 @@ static LodgeBulkOutcome delete_one(LodgeBulk *bulk, gpointer item, gpointer user
 
     (void)bulk;
     (void)user_data;
-    if (persistent != 0 && undefine(machine->domain) < 0 &&
+    if (persistent != 0 && lodge_machine_undefine(machine->domain) < 0 &&
         lodge_connection_error_code() != VIR_ERR_NO_DOMAIN) {
         lodge_connection_set_error(error, _("cannot be deleted"));
         return LODGE_BULK_FAILED;

@@ -7,7 +7,7 @@
  */
 #pragma once
 
-#include "cli/connection.h"
+#include "client/connection.h"
 #include "config/xml-read.h"
 
 /* What a machine is to differ in from what it is made from; NULL and 0: nothing. */
@@ -18,14 +18,13 @@ typedef struct {
 } LodgeMachineChanges;
 
 /**
- * Read a definition.
+ * Parse a definition.
  *
- * @from  a path ("./web.xml", or any that ends in ".xml"), "-" for standard input, the name of a
- *        template (lodgectl(1)), or else a machine's name: its definition.
+ * @source  what messages call it, or NULL.
  *
  * Returns a document that is a <domain>, owned by the caller: xmlFreeDoc(); NULL with an error.
  */
-xmlDoc *lodge_machine_xml_read(virConnectPtr connection, const char *from, GError **error);
+xmlDoc *lodge_machine_xml_parse(const char *text, gsize length, const char *source, GError **error);
 
 /** Its <name>; NULL when it has none. Free with g_free(). */
 char *lodge_machine_xml_name(const xmlDoc *definition);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Finding virtlodged, and starting it as the client library does. */
-#include "cli/autostart.h"
+#include "client/autostart.h"
 
 #include "common/program.h"
 
