@@ -6,9 +6,11 @@
 #include "domain/domain.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/format.h"
 #include "domain/core.h"
 #include "mem/heap.h"
 
@@ -191,6 +193,28 @@ static void explain(char *why, size_t why_size, const char *text)
     }
 }
 
+static uint64_t frames_to_mib(uint64_t frames)
+{
+    return frames * HV_PAGE_SIZE / HV_MIB;
+}
+
+/* What it needs, and what there is: who asked can then ask for less, or end others. */
+static void explain_memory(const struct hv_core *core, uint64_t bytes, char *why, size_t why_size)
+{
+    struct hv_heap_info heap;
+    uint64_t unclaimed;
+
+    hv_heap_get_info(hv_arena_heap(core->arena), &heap);
+    unclaimed = heap.free_frames > heap.claimed_frames ? heap.free_frames - heap.claimed_frames : 0;
+    /* Else it is the host that has none. */
+    if (why && why_size > 0 && bytes / HV_MIB > frames_to_mib(unclaimed)) {
+        hv_format(why, why_size,
+                  "it needs %" PRIu64 " MiB of memory, the core has %" PRIu64
+                  " MiB, of which %" PRIu64 " MiB are free",
+                  bytes / HV_MIB, frames_to_mib(heap.total_frames), frames_to_mib(unclaimed));
+    }
+}
+
 static const char *check_time(const struct hv_domain_config *config)
 {
     if (config->timers_absent & HV_TIMER_LAPIC) {
@@ -244,7 +268,7 @@ static int check_config(const struct hv_core *core, const struct hv_domain_confi
     }
     hv_heap_get_info(hv_arena_heap(core->arena), &heap);
     if (config->memory_bytes >> HV_PAGE_SHIFT > heap.total_frames) {
-        explain(why, why_size, "memory is more than the core's arena holds");
+        explain_memory(core, config->memory_bytes, why, why_size);
         return -EINVAL;
     }
     return 0;
@@ -272,6 +296,9 @@ static int make_steps(struct hv_domain *domain, const struct hv_domain_config *c
         } else {
             made++;
         }
+    }
+    if (rc == -ENOMEM && steps[made].make == make_memory) {
+        explain_memory(domain->core, config->memory_bytes, why, why_size);
     }
     if (rc < 0 && made > 0) {
         hv_teardown_undo(domain, steps[made - 1].undo);

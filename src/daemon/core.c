@@ -4,6 +4,8 @@
 
 #include "wire/core-launch.h"
 
+#include <unistd.h>
+
 typedef struct {
     LodgeCoreNews *news;
     gpointer user_data;
@@ -114,11 +116,19 @@ static LodgeCore *make(void)
     return core;
 }
 
+/* 0, as much as there is, for more: the core then says of a machine what it needs, and what there is. */
+static guint64 memory_of_core(guint64 bytes)
+{
+    guint64 host = (guint64)sysconf(_SC_PHYS_PAGES) * (guint64)sysconf(_SC_PAGESIZE);
+
+    return bytes <= host ? (bytes + HV_EXTENT_SIZE - 1) & ~(HV_EXTENT_SIZE - 1) : 0;
+}
+
 LodgeCore *lodge_core_open(const char *pool, guint64 memory_bytes, guint linger_s, GError **error)
 {
     const LodgeCoreLaunch launch = {
         .pool = pool,
-        .memory_bytes = (memory_bytes + HV_EXTENT_SIZE - 1) & ~(HV_EXTENT_SIZE - 1),
+        .memory_bytes = memory_of_core(memory_bytes),
         .linger_s = linger_s,
     };
     g_autoptr(LodgeCore) core = make();

@@ -19,7 +19,8 @@ char *lodge_core_folder(void);
 /**
  * Join the pool's core, or start it.
  *
- * @memory_bytes  for all its machines, when it is started; 0: as much as the host has.
+ * @memory_bytes  for all its machines, when it is started; 0: as much as the host has, which is also
+ *                what it gets for more.
  * @linger_s      how long it stays without machine and daemon, when it is started.
  *
  * Returns NULL with LODGE_ERROR_FAILED, and what lodge-core said of it.

@@ -124,10 +124,14 @@ static void test_claims(void)
     char why[128];
 
     TAP_OK(core != NULL);
+    config.memory_bytes = 64 * HV_MIB;
+    TAP_EQ(create(core, &config, why), (uint64_t)-EINVAL);
+    TAP_STR(why, "it needs 64 MiB of memory, the core has 32 MiB, of which 32 MiB are free");
     config.memory_bytes = 20 * HV_MIB;
     TAP_EQ(hv_domain_create(core, &config, &first, why, sizeof(why)), 0);
     TAP_EQ(hv_domain_create(core, &config, &second, why, sizeof(why)), (uint64_t)-ENOMEM);
     TAP_OK(second == NULL);
+    TAP_STR(why, "it needs 20 MiB of memory, the core has 32 MiB, of which 12 MiB are free");
     hv_domain_destroy(first);
     TAP_EQ(create(core, &config, why), 0);
     hv_core_destroy(core);
