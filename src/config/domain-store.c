@@ -325,6 +325,24 @@ gboolean lodge_domain_store_save(LodgeDomainStore *store, const LodgeDomainConfi
            lodge_store_refuse(store, error, result, xml, _("Cannot store the machine %s"), quoted);
 }
 
+gboolean lodge_domain_store_check_free(LodgeDomainStore *store, const char *name, GError **error)
+{
+    g_autofree char *stem = lodge_file_name_encode(name);
+    g_autofree char *xml = file_of(stem, LODGE_STORE_XML);
+    g_autofree char *path = lodge_disk_path(&store->disk, xml);
+    g_autofree char *quoted = lodge_text_quote(name);
+    gboolean there;
+
+    g_mutex_lock(&store->mutex);
+    there = lodge_disk_has(&store->disk, xml);
+    g_mutex_unlock(&store->mutex);
+    return !there || lodge_error_refuse(error,
+                                        _("The machine %s cannot be made: its file would be “%s”, "
+                                          "which is there and could not be used; repair it and "
+                                          "start the daemon anew, or move it away"),
+                                        quoted, path);
+}
+
 static int rename_locked(LodgeDomainStore *store, const char *stem, const char *to,
                          const char *text)
 {

@@ -71,6 +71,14 @@ gboolean lodge_domain_store_save(LodgeDomainStore *store, const LodgeDomainConfi
                                  GError **error);
 
 /**
+ * Whether a machine of that name, which there is none of, would write over nothing: a file that could not
+ * be loaded is not absent.
+ *
+ * Returns FALSE with LODGE_ERROR_INPUT naming the file.
+ */
+gboolean lodge_domain_store_check_free(LodgeDomainStore *store, const char *name, GError **error);
+
+/**
  * Give the machine @old_name the definition @config, which has another name.
  *
  * Returns FALSE with LODGE_ERROR_INPUT when there is no such machine, or one of the new name.

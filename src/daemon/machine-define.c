@@ -44,6 +44,7 @@ static LodgeMachine *add_new(LodgeMachines *machines, LodgeDomainConfig *config,
 
     g_mutex_lock(&machines->changing);
     if (is_free(machines, mine, error) &&
+        lodge_domain_store_check_free(machines->store, mine->name, error) &&
         (!persistent || lodge_domain_store_save(machines->store, mine, error))) {
         machine = lodge_machine_new(machines, g_steal_pointer(&mine), persistent);
         lodge_machines_add(machines, machine);
@@ -192,7 +193,8 @@ static gboolean rename_machine(LodgeMachine *machine, const char *name, GError *
     }
     g_free(config->name);
     config->name = g_strdup(name);
-    if (!lodge_domain_store_rename(machines->store, machine->config->name, config, error)) {
+    if (!lodge_domain_store_check_free(machines->store, name, error) ||
+        !lodge_domain_store_rename(machines->store, machine->config->name, config, error)) {
         return FALSE;
     }
     lodge_machines_set_renamed(machines, machine, g_steal_pointer(&config));

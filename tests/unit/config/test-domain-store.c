@@ -174,9 +174,12 @@ static void test_damaged_has_previous(void)
     g_autoptr(LodgeDomainStore) store = lodge_domain_store_open(folder, NULL);
     g_autoptr(GPtrArray) domains = NULL;
     g_autoptr(GPtrArray) problems = NULL;
+    g_autofree char *path = g_build_filename(folder, "a.xml", NULL);
+    g_autoptr(GError) taken = NULL;
     const LodgeStoreProblem *problem;
 
-    TAP_OK(store && save(store, "a", 4) && save(store, "a", 8));
+    TAP_OK(store && lodge_domain_store_check_free(store, "a", NULL));
+    TAP_OK(save(store, "a", 4) && save(store, "a", 8));
     TAP_OK(store_folder_write(folder, "a.xml", "{}"));
     TAP_OK(lodge_domain_store_load(store, &domains, &problems, NULL));
     TAP_EQ(domains->len, 0);
@@ -184,6 +187,10 @@ static void test_damaged_has_previous(void)
     problem = problems->pdata[0];
     TAP_STR(problem->name, "a");
     TAP_OK(strstr(problem->error->message, "the definition before it is in “") != NULL);
+    TAP_OK(!lodge_domain_store_check_free(store, "a", &taken));
+    TAP_OK(g_error_matches(taken, LODGE_ERROR, LODGE_ERROR_INPUT));
+    TAP_OK(strstr(taken->message, path) != NULL);
+    TAP_OK(lodge_domain_store_check_free(store, "b", NULL));
     store_folder_remove(folder);
 }
 
