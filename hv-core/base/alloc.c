@@ -4,8 +4,14 @@
 
 #include <malloc.h>
 #include <stdatomic.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+
+/* What is smaller is touched at once. */
+#define LARGE      ((size_t)64 * 1024)
+#define PAGE_BYTES ((uintptr_t)4096)
 
 static struct {
     /* Relaxed: only its value after all threads have joined, or of the one thread, means much. */
@@ -42,6 +48,21 @@ void *hv_alloc(size_t count, size_t size)
     return counted(calloc(1, bytes > 0 ? bytes : 1));
 }
 
+/* The C library has no calloc() that aligns. Whole pages that are given back to the host are zero when
+ * they are touched next, if ever: a large block costs what is used of it. */
+static void clear(char *memory, size_t size)
+{
+    size_t head = (PAGE_BYTES - (uintptr_t)memory % PAGE_BYTES) % PAGE_BYTES;
+    size_t pages = size >= LARGE ? (size - head) / PAGE_BYTES * PAGE_BYTES : 0;
+
+    if (pages == 0 || madvise(memory + head, pages, MADV_DONTNEED) < 0) {
+        memset(memory, 0, size);
+        return;
+    }
+    memset(memory, 0, head);
+    memset(memory + head + pages, 0, size - head - pages);
+}
+
 void *hv_alloc_aligned(size_t alignment, size_t size)
 {
     void *memory = NULL;
@@ -49,7 +70,7 @@ void *hv_alloc_aligned(size_t alignment, size_t size)
     if (scripted_failure() || posix_memalign(&memory, alignment, size > 0 ? size : 1) != 0) {
         return NULL;
     }
-    memset(memory, 0, size);
+    clear(memory, size);
     return counted(memory);
 }
 

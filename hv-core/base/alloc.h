@@ -22,7 +22,10 @@
  */
 HV_MUST_CHECK void *hv_alloc(size_t count, size_t size);
 
-/** As hv_alloc(1, size), aligned to @alignment, a power of two >= sizeof(void *). */
+/**
+ * As hv_alloc(1, size), aligned to @alignment, a power of two >= sizeof(void *). Pages of a large block
+ * come from the host when they are touched first, as those of hv_alloc() do.
+ */
 HV_MUST_CHECK void *hv_alloc_aligned(size_t alignment, size_t size);
 
 /** Release what the two above gave. NULL is accepted. */

@@ -9,19 +9,12 @@
 
 #include <errno.h>
 
-/* Of no vCPU: its key would have bits that none has. */
-#define NO_STAMP UINT64_MAX
-
 int soft_jumps_create(struct soft_jump_cache **cache_out)
 {
     struct soft_jump_cache *cache = hv_alloc_aligned(HV_CACHE_LINE, sizeof(*cache));
 
     *cache_out = cache;
-    if (!cache) {
-        return -ENOMEM;
-    }
-    soft_jumps_clear(cache);
-    return 0;
+    return cache ? 0 : -ENOMEM;
 }
 
 void soft_jumps_destroy(struct soft_jump_cache *cache)
@@ -32,7 +25,7 @@ void soft_jumps_destroy(struct soft_jump_cache *cache)
 void soft_jumps_clear(struct soft_jump_cache *cache)
 {
     for (unsigned i = 0; i < SOFT_JUMPS; i++) {
-        cache->jump[i] = (struct soft_jump){.stamp = NO_STAMP};
+        cache->jump[i] = (struct soft_jump){.stamp = SOFT_STAMP_NEVER};
     }
 }
 

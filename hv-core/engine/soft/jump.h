@@ -14,8 +14,9 @@
 #include "engine/soft/uop.h"
 
 #define SOFT_JUMPS       4096u
-/* No vCPU has this stamp: the generation would have to wrap. */
-#define SOFT_STAMP_NEVER UINT64_MAX
+/* No vCPU has this stamp: generations begin at 1. A cache that nobody has used is of zeros, which cost
+ * the host no memory. */
+#define SOFT_STAMP_NEVER UINT64_C(0)
 
 struct soft_jump {
     uint64_t rip;

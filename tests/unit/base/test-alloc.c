@@ -3,8 +3,12 @@
 #include "base/alloc.h"
 
 #include <pthread.h>
+#include <string.h>
+#include <sys/mman.h>
 
 #include "lib/tap.h"
+
+#define LARGE_PAGES 64u
 
 static void test_zeroed(void)
 {
@@ -44,6 +48,42 @@ static void test_aligned(void)
 
         hv_free(block);
         TAP_OK(good);
+    }
+}
+
+/* How many pages of a block the host has given memory for. */
+static size_t resident_pages(const unsigned char *block, size_t bytes)
+{
+    unsigned char first[LARGE_PAGES + 1] = {0};
+    uintptr_t begin = (uintptr_t)block & ~(uintptr_t)4095;
+    size_t pages = ((uintptr_t)block + bytes - begin + 4095) / 4096, resident = 0;
+
+    if (mincore((void *)begin, pages * 4096, first) < 0) {
+        return SIZE_MAX;
+    }
+    for (size_t i = 0; i < pages; i++) {
+        resident += first[i] & 1;
+    }
+    return resident;
+}
+
+/* What is large costs only what is used of it, and is zero, whatever stood there before. */
+static void test_large(void)
+{
+    const size_t bytes = LARGE_PAGES * 4096 - 200;
+
+    for (unsigned round = 0; round < 3; round++) {
+        unsigned char *block = hv_alloc_aligned(64, bytes);
+        bool zero = block != NULL;
+
+        TAP_OK(block && (uintptr_t)block % 64 == 0);
+        TAP_OK(resident_pages(block, bytes) <= 4);
+        for (size_t i = 0; zero && i < bytes; i++) {
+            zero = block[i] == 0;
+        }
+        TAP_OK(zero);
+        memset(block, 0xa5, bytes);
+        hv_free(block);
     }
 }
 
@@ -114,7 +154,7 @@ int main(int argc, char **argv)
         {"base.alloc.zeroed", test_zeroed},   {"base.alloc.overflow", test_overflow},
         {"base.alloc.empty", test_empty},     {"base.alloc.aligned", test_aligned},
         {"base.alloc.fail-at", test_fail_at}, {"base.alloc.other-threads", test_other_threads},
-        {"base.alloc.live", test_live},
+        {"base.alloc.live", test_live},       {"base.alloc.large", test_large},
     };
     return tap_run(argc, argv, cases, HV_ARRAY_LEN(cases));
 }
