@@ -162,6 +162,7 @@ static void add_engine(struct hv_stat_list *list, const struct hv_domain *domain
     hv_stat_add_text(list, domain->engine_reason, "engine.reason");
     hv_stat_add(list, instructions, "engine.instructions");
     hv_stat_add(list, blocks, "engine.blocks");
+    hv_stat_add(list, domain->ops->cache_bytes(domain->engine), "engine.block_bytes");
     hv_stat_add(list, invalidations, "engine.block_invalidations");
     hv_stat_add(list, fills, "engine.tlb_fills");
     for (unsigned kind = 0; kind < HV_EXIT_KINDS; kind++) {

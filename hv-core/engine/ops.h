@@ -101,6 +101,8 @@ struct hv_engine_ops {
     void (*revoke_code)(struct hv_engine_domain *domain, hv_gfn gfn);
     void (*get_trace)(struct hv_engine_vcpu *vcpu, struct hv_engine_trace *trace_out);
     const struct hv_engine_counters *(*counters)(const struct hv_engine_vcpu *vcpu);
+    /** Of the memory that the domain keeps translations in, what is in use now. */
+    uint64_t (*cache_bytes)(const struct hv_engine_domain *domain);
     const struct hv_access *(*access)(struct hv_engine_vcpu *vcpu);
 };
 

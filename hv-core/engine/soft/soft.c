@@ -140,6 +140,11 @@ static const struct hv_engine_counters *counters(const struct hv_engine_vcpu *vc
     return &vcpu->counters;
 }
 
+static uint64_t cache_bytes(const struct hv_engine_domain *domain)
+{
+    return soft_code_bytes(domain->code);
+}
+
 static const struct hv_access *access_of(struct hv_engine_vcpu *vcpu)
 {
     return &vcpu->access;
@@ -159,5 +164,6 @@ const struct hv_engine_ops hv_engine_soft = {
     .revoke_code = revoke_code,
     .get_trace = soft_trace_get,
     .counters = counters,
+    .cache_bytes = cache_bytes,
     .access = access_of,
 };
