@@ -53,6 +53,11 @@ static int read_stats(struct operation *op)
     return rc;
 }
 
+static int write_stats(struct operation *op)
+{
+    return hv_core_write_stats(op->site->core);
+}
+
 static int set_sampling(struct operation *op)
 {
     const struct hv_op_sampling *sampling = &op->request->body.sampling;
@@ -222,6 +227,7 @@ static const struct {
 } operations[HV_OPS] = {
     [HV_OP_LIST] = {list, false, sizeof(struct hv_op_listing)},
     [HV_OP_STATS] = {read_stats, false, sizeof(struct hv_op_stats_list)},
+    [HV_OP_EXPORT] = {write_stats, false, 0},
     [HV_OP_SAMPLING] = {set_sampling, false, 0},
     [HV_OP_CREATE] = {create, false, sizeof(struct hv_op_made)},
     [HV_OP_GET] = {get, true, sizeof(struct hv_op_made)},

@@ -53,6 +53,11 @@ static const char *check_stats(const struct hv_op_request *request)
     return stats->kind == HV_STAT_PAGES_DOMAIN || stats->handle == 0 ? NULL : reserved;
 }
 
+static const char *check_export(const struct hv_op_request *request)
+{
+    return request->body.export.reserved == 0 ? NULL : reserved;
+}
+
 static const char *check_sampling(const struct hv_op_request *request)
 {
     const struct hv_op_sampling *sampling = &request->body.sampling;
@@ -132,6 +137,7 @@ static const struct shape shapes[HV_OPS] = {
     [HV_OP_HELLO] = {sizeof(struct hv_op_hello), check_hello},
     [HV_OP_LIST] = {sizeof(struct hv_op_after), NULL},
     [HV_OP_STATS] = {sizeof(struct hv_op_stats), check_stats},
+    [HV_OP_EXPORT] = {sizeof(struct hv_op_export), check_export},
     [HV_OP_SAMPLING] = {sizeof(struct hv_op_sampling), check_sampling},
     [HV_OP_CREATE] = {sizeof(struct hv_op_create), check_create},
     [HV_OP_GET] = DOMAIN_SHAPE,

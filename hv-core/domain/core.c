@@ -142,3 +142,8 @@ int hv_core_stat_fd(const struct hv_core *core)
 {
     return core->stat_export ? hv_stat_export_fd(core->stat_export) : -1;
 }
+
+int hv_core_write_stats(struct hv_core *core)
+{
+    return core->stat_export ? hv_stat_export_now(core->stat_export) : -ENOTSUP;
+}

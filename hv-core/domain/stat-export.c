@@ -28,7 +28,8 @@ struct hv_stat_export {
     uint64_t rounds;
     /* Atomic. */
     _Atomic uint32_t stopping;
-    struct hv_eventcount stop;
+    _Atomic uint64_t begun, ended;    /* rounds: their numbers, from 1 on */
+    struct hv_eventcount wake, round; /* the thread is wanted; a round has ended */
 };
 
 static void write_block(struct hv_stat_export *export, unsigned block,
@@ -116,15 +117,44 @@ static uint64_t write_domains(struct hv_stat_export *export, hv_ns now)
 
 void hv_stat_export_round(struct hv_stat_export *export)
 {
-    hv_ns now = hv_clock_now(&export->core->clock);
-    uint64_t left_out;
+    uint64_t number = hv_load_relaxed(&export->begun) + 1, left_out;
+    hv_ns now;
 
+    /* Before anything is read: pairs with the look of who asks for a round. */
+    hv_store_seq(&export->begun, number);
+    now = hv_clock_now(&export->core->clock);
     write_core(export, now);
     if (export->rounds++ % HV_STAT_EXPORT_LOCK_ROUNDS == 0) {
         write_locks(export, now);
     }
     left_out = write_domains(export, now);
     hv_stat_pages_end_round(export->pages, now, left_out);
+    hv_store_seq(&export->ended, number);
+    hv_eventcount_signal(&export->round);
+}
+
+int hv_stat_export_now(struct hv_stat_export *export)
+{
+    hv_ns end = hv_ns_add(hv_clock_host_now(), HV_STAT_PAGES_PATIENCE_NS);
+    uint64_t begun = hv_load_seq(&export->begun);
+
+    if (!export->runs) {
+        return -ENOTSUP;
+    }
+    hv_eventcount_signal(&export->wake);
+    for (;;) {
+        uint32_t ticket = hv_eventcount_listen(&export->round);
+
+        if (hv_load_seq(&export->ended) > begun) {
+            hv_eventcount_cancel(&export->round);
+            return 0;
+        }
+        if (!hv_ns_before(hv_clock_host_now(), end)) {
+            hv_eventcount_cancel(&export->round);
+            return -ETIMEDOUT;
+        }
+        hv_eventcount_wait(&export->round, ticket, end);
+    }
 }
 
 static void *run(void *context)
@@ -133,14 +163,14 @@ static void *run(void *context)
 
     for (;;) {
         hv_ns next = hv_ns_add(hv_clock_now(&export->core->clock), export->period_ns);
-        uint32_t ticket = hv_eventcount_listen(&export->stop);
+        uint32_t ticket = hv_eventcount_listen(&export->wake);
 
         if (hv_load_seq(&export->stopping)) {
-            hv_eventcount_cancel(&export->stop);
+            hv_eventcount_cancel(&export->wake);
             return NULL;
         }
         hv_stat_export_round(export);
-        hv_eventcount_wait(&export->stop, ticket, next);
+        hv_eventcount_wait(&export->wake, ticket, next);
     }
 }
 
@@ -160,7 +190,8 @@ int hv_stat_export_create(struct hv_core *core, uint64_t period_ns,
     }
     export->core = core;
     export->period_ns = period_ns;
-    hv_eventcount_init(&export->stop);
+    hv_eventcount_init(&export->wake);
+    hv_eventcount_init(&export->round);
     export->stats = hv_alloc(HV_STAT_PAGES_RECORDS, sizeof(*export->stats));
     export->listed = hv_alloc(HV_DIRECTORY_IDS, sizeof(*export->listed));
     rc = export->stats && export->listed ? hv_stat_pages_create(BLOCKS, period_ns, &export->pages)
@@ -184,7 +215,7 @@ void hv_stat_export_destroy(struct hv_stat_export *export)
     }
     if (export->runs) {
         hv_store_seq(&export->stopping, 1);
-        hv_eventcount_signal(&export->stop);
+        hv_eventcount_signal(&export->wake);
         pthread_join(export->thread, NULL);
     }
     hv_stat_pages_destroy(export->pages);

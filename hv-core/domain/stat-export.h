@@ -14,7 +14,7 @@
 struct hv_core;
 struct hv_stat_export;
 
-#define HV_STAT_EXPORT_DOMAINS 64u
+#define HV_STAT_EXPORT_DOMAINS 256u
 /* The blocks before those of machines. */
 enum hv_stat_export_block {
     HV_STAT_EXPORT_CORE,
@@ -44,6 +44,12 @@ void hv_stat_export_destroy(struct hv_stat_export *export);
 
 /** The file; borrowed. */
 int hv_stat_export_fd(const struct hv_stat_export *export);
+
+/**
+ * Have the thread write all blocks now, and wait for that: hv_core_write_stats(). -ENOTSUP without a
+ * thread. Context: a control thread, no lock held; any number of them.
+ */
+HV_MUST_CHECK int hv_stat_export_now(struct hv_stat_export *export);
 
 /** Write all blocks once. One caller at a time. */
 void hv_stat_export_round(struct hv_stat_export *export);

@@ -186,26 +186,89 @@ static gboolean is_known(enum hv_stat_pages_kind kind)
            kind == HV_STAT_PAGES_DOMAIN;
 }
 
+static const struct hv_stat_pages_block *block_at(const LodgeStatReader *reader, guint block)
+{
+    return (const void *)((const char *)reader->header + HV_STAT_PAGES_HEADER_BYTES +
+                          (gsize)block * HV_STAT_PAGES_BLOCK_BYTES);
+}
+
+/* The file has what was looked at: we need not count it as our memory until the next time. */
+static void rest(const void *from, gsize bytes)
+{
+    (void)madvise((void *)(guintptr)from, bytes, MADV_DONTNEED);
+}
+
+static LodgeStatResult read_block(const LodgeStatReader *reader,
+                                  const struct hv_stat_pages_block *from, LodgeStatTitle *title,
+                                  struct hv_stat *stats, guint *count_out)
+{
+    for (guint i = 0; i < TRIES; i++) {
+        if (copy_block(reader, from, title, stats, count_out)) {
+            return is_known(title->kind) ? LODGE_STAT_READ : LODGE_STAT_EMPTY;
+        }
+        sched_yield();
+    }
+    return LODGE_STAT_BUSY;
+}
+
 LodgeStatResult lodge_stat_reader_read(const LodgeStatReader *reader, guint block,
                                        LodgeStatTitle *title, struct hv_stat *stats,
                                        guint *count_out)
 {
     const struct hv_stat_pages_block *from;
+    LodgeStatResult result;
 
     *count_out = 0;
     g_return_val_if_fail(block < reader->blocks, LODGE_STAT_EMPTY);
-    from = (const void *)((const char *)reader->header + HV_STAT_PAGES_HEADER_BYTES +
-                          (gsize)block * HV_STAT_PAGES_BLOCK_BYTES);
-    for (guint i = 0; i < TRIES; i++) {
-        if (copy_block(reader, from, title, stats, count_out)) {
-            if (is_known(title->kind)) {
-                return LODGE_STAT_READ;
-            }
-            *count_out = 0;
-            return LODGE_STAT_EMPTY;
-        }
-        sched_yield();
+    from = block_at(reader, block);
+    result = read_block(reader, from, title, stats, count_out);
+    rest(from, HV_STAT_PAGES_BLOCK_BYTES);
+    if (result != LODGE_STAT_READ) {
+        *count_out = 0;
     }
+    return result;
+}
+
+/* Whether it was of that when it was looked at: who copies it looks again. */
+static gboolean is_of(const LodgeStatReader *reader, guint block, enum hv_stat_pages_kind kind,
+                      hv_handle handle)
+{
+    const struct hv_stat_pages_block *from = block_at(reader, block);
+
+    return block < reader->blocks && load(&from->kind) == (guint64)kind &&
+           (kind != HV_STAT_PAGES_DOMAIN || load(&from->handle) == handle.v);
+}
+
+static gboolean find_place(const LodgeStatReader *reader, enum hv_stat_pages_kind kind,
+                           hv_handle handle, LodgeStatPlace *place)
+{
+    guint block = 0;
+
+    while (block < reader->blocks && !is_of(reader, block, kind, handle)) {
+        block++;
+    }
+    rest(reader->header, reader->bytes);
+    *place = block < reader->blocks ? block : 0;
+    return block < reader->blocks;
+}
+
+LodgeStatResult lodge_stat_reader_find(const LodgeStatReader *reader, enum hv_stat_pages_kind kind,
+                                       hv_handle handle, LodgeStatPlace *place,
+                                       LodgeStatTitle *title, struct hv_stat *stats,
+                                       guint *count_out)
+{
+    LodgeStatResult result;
+
     *count_out = 0;
-    return LODGE_STAT_BUSY;
+    if (!is_of(reader, *place, kind, handle) && !find_place(reader, kind, handle, place)) {
+        return LODGE_STAT_EMPTY;
+    }
+    result = lodge_stat_reader_read(reader, *place, title, stats, count_out);
+    /* It may have been given to another since. */
+    if (result == LODGE_STAT_READ &&
+        (title->kind != kind || (kind == HV_STAT_PAGES_DOMAIN && title->handle.v != handle.v))) {
+        *count_out = 0;
+        result = LODGE_STAT_EMPTY;
+    }
+    return result;
 }

@@ -59,3 +59,15 @@ void lodge_stat_reader_round(const LodgeStatReader *reader, guint64 *rounds_out,
 LodgeStatResult lodge_stat_reader_read(const LodgeStatReader *reader, guint block,
                                        LodgeStatTitle *title, struct hv_stat *stats,
                                        guint *count_out);
+
+/** Where a copy was found; to begin with, anything. It makes finding it again cheap. */
+typedef guint LodgeStatPlace;
+
+/**
+ * The same of the block of @kind, and, if that is DOMAIN, of the machine @handle: LODGE_STAT_EMPTY when
+ * there is none.
+ */
+LodgeStatResult lodge_stat_reader_find(const LodgeStatReader *reader, enum hv_stat_pages_kind kind,
+                                       hv_handle handle, LodgeStatPlace *place,
+                                       LodgeStatTitle *title, struct hv_stat *stats,
+                                       guint *count_out);

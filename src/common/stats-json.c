@@ -7,7 +7,7 @@
 /* Of a machine of a few virtual CPUs, and of a core. */
 #define STATS_USUAL 1024u
 
-static void add_stats(JsonObject *object, const struct hv_stat *stats, gsize count)
+void lodge_stats_add_to(JsonObject *object, const struct hv_stat *stats, gsize count)
 {
     for (gsize i = 0; i < count; i++) {
         if (stats[i].is_text) {
@@ -38,7 +38,7 @@ static void take_stats(JsonObject *object, struct hv_core *core, struct hv_domai
     gsize count;
     g_autofree struct hv_stat *stats = lodge_stats_take(core, domain, &count);
 
-    add_stats(object, stats, count);
+    lodge_stats_add_to(object, stats, count);
 }
 
 static void add_histogram(JsonObject *object, const struct hv_lock_histogram *histogram)
@@ -73,19 +73,10 @@ JsonNode *lodge_lock_stats_to_node(struct hv_core *core)
     lists.stats = stats = g_new0(struct hv_stat, lists.stat_max);
     lists.histograms = histograms = g_new0(struct hv_lock_histogram, lists.histogram_max);
     hv_core_get_lock_lists(core, &lists);
-    add_stats(object, stats, MIN(lists.stat_count, lists.stat_max));
+    lodge_stats_add_to(object, stats, MIN(lists.stat_count, lists.stat_max));
     for (gsize i = 0; i < MIN(lists.histogram_count, lists.histogram_max); i++) {
         add_histogram(object, &histograms[i]);
     }
-    return json_node_init_object(json_node_alloc(), object);
-}
-
-JsonNode *lodge_stats_to_node(struct hv_core *core, struct hv_domain *domain)
-{
-    g_autoptr(JsonObject) object = json_object_new();
-
-    take_stats(object, core, domain);
-    take_stats(object, core, NULL);
     return json_node_init_object(json_node_alloc(), object);
 }
 
@@ -98,7 +89,11 @@ char *lodge_lock_stats_to_json(struct hv_core *core)
 
 char *lodge_stats_to_json(struct hv_core *core, struct hv_domain *domain)
 {
-    g_autoptr(JsonNode) node = lodge_stats_to_node(core, domain);
+    g_autoptr(JsonNode) node = json_node_new(JSON_NODE_OBJECT);
+    JsonObject *object = json_object_new();
 
+    json_node_take_object(node, object);
+    take_stats(object, core, domain);
+    take_stats(object, core, NULL);
     return json_to_string(node, FALSE);
 }

@@ -13,12 +13,13 @@
  */
 struct hv_stat *lodge_stats_take(struct hv_core *core, struct hv_domain *domain, gsize *count_out);
 
-/** All statistics of the domain, and those of the core without its locks; owned by the caller. */
-JsonNode *lodge_stats_to_node(struct hv_core *core, struct hv_domain *domain);
+/** Add names and values as members of @object. */
+void lodge_stats_add_to(JsonObject *object, const struct hv_stat *stats, gsize count);
 
 /** All locks of all machines and of the core, with whole distributions; owned by the caller. */
 JsonNode *lodge_lock_stats_to_node(struct hv_core *core);
 
-/* The same as text; free with g_free(). */
-char *lodge_stats_to_json(struct hv_core *core, struct hv_domain *domain);
+/** The same as text; free with g_free(). */
 char *lodge_lock_stats_to_json(struct hv_core *core);
+/** All statistics of the domain, and those of the core without its locks, as text. */
+char *lodge_stats_to_json(struct hv_core *core, struct hv_domain *domain);

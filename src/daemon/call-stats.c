@@ -47,6 +47,22 @@ static GPtrArray *find_all(LodgeCall *call, guint filter)
     return machines;
 }
 
+/* Each core writes those of all its machines at once; then they are read from its pages. */
+static void have_written(const GPtrArray *machines)
+{
+    g_autoptr(GHashTable) asked =
+        g_hash_table_new_full(NULL, NULL, (GDestroyNotify)lodge_core_unref, NULL);
+
+    for (guint i = 0; i < machines->len; i++) {
+        g_autoptr(LodgeInstance) instance = lodge_machine_get_instance(machines->pdata[i]);
+        LodgeCore *core = instance ? lodge_instance_core(instance) : NULL;
+
+        if (core && g_hash_table_add(asked, lodge_core_ref(core))) {
+            lodge_core_write_stats(core);
+        }
+    }
+}
+
 static gboolean get_all(LodgeCall *call, void *args, void *ret, GError **error)
 {
     const lv_all_stats_args *asked = args;
@@ -65,6 +81,10 @@ static gboolean get_all(LodgeCall *call, void *args, void *ret, GError **error)
     }
     machines =
         asked->doms.doms_len > 0 ? find_named(call, asked) : find_all(call, asked->flags & FILTERS);
+    /* The state alone is asked for most, and the daemon knows it. */
+    if (asked->stats != VIR_DOMAIN_STATS_STATE) {
+        have_written(machines);
+    }
     answer->domains.domains_val = g_new0(lv_domain_stats, machines->len);
     answer->domains.domains_len = machines->len;
     for (guint i = 0; i < machines->len; i++) {

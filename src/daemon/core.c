@@ -2,9 +2,14 @@
 /* A connection to lodge-core, and who hears of what. */
 #include "daemon/core.h"
 
+#include "common/stats-json.h"
 #include "wire/core-launch.h"
 
+#include <stdatomic.h>
 #include <unistd.h>
+
+/* Older ones are of a core that is late for more than its other work. It writes once a second. */
+#define STATS_AGE_MAX_NS (3 * (guint64)HV_NS_PER_S)
 
 typedef struct {
     LodgeCoreNews *news;
@@ -15,6 +20,7 @@ struct _LodgeCore {
     gatomicrefcount references;
     /* Set at creation. */
     struct hv_core *core;
+    LodgeStatReader *pages; /* NULL: it shares none */
     /* Atomic. */
     gint lost;
     GMutex mutex;
@@ -98,6 +104,7 @@ void lodge_core_keep_ring(LodgeCore *core, LodgeConsoleRing *ring)
 
 static void free_core(LodgeCore *core)
 {
+    lodge_stat_reader_close(core->pages);
     lodge_core_client_close(core->core);
     g_ptr_array_unref(core->rings);
     g_hash_table_unref(core->watches);
@@ -124,6 +131,20 @@ static guint64 memory_of_core(guint64 bytes)
     return bytes <= host ? (bytes + HV_EXTENT_SIZE - 1) & ~(HV_EXTENT_SIZE - 1) : 0;
 }
 
+/* Without its pages it can still be asked. */
+static LodgeCore *complete(LodgeCore *core)
+{
+    g_autoptr(GError) error = NULL;
+
+    if (core->core && hv_core_stat_fd(core->core) >= 0) {
+        core->pages = lodge_stat_reader_open(hv_core_stat_fd(core->core), &error);
+        if (!core->pages) {
+            g_warning("%s", error->message);
+        }
+    }
+    return core->core ? lodge_core_ref(core) : NULL;
+}
+
 LodgeCore *lodge_core_open(const char *pool, guint64 memory_bytes, guint linger_s, GError **error)
 {
     const LodgeCoreLaunch launch = {
@@ -134,7 +155,7 @@ LodgeCore *lodge_core_open(const char *pool, guint64 memory_bytes, guint linger_
     g_autoptr(LodgeCore) core = make();
 
     core->core = lodge_core_launch_open(&launch, &core_events, core, error);
-    return core->core ? g_steal_pointer(&core) : NULL;
+    return complete(core);
 }
 
 LodgeCore *lodge_core_join(const char *pool, GError **error)
@@ -143,7 +164,62 @@ LodgeCore *lodge_core_join(const char *pool, GError **error)
     g_autoptr(LodgeCore) core = make();
 
     core->core = lodge_core_client_connect(path, &core_events, core, error);
-    return core->core ? g_steal_pointer(&core) : NULL;
+    return complete(core);
+}
+
+/* ---- statistics ---- */
+
+static guint64 now_ns(void)
+{
+    return (guint64)g_get_monotonic_time() * 1000;
+}
+
+static struct hv_stat *read_pages(const LodgeCore *core, struct hv_domain *domain,
+                                  LodgeStatMemory *memory, gsize *count_out)
+{
+    enum hv_stat_pages_kind kind = domain ? HV_STAT_PAGES_DOMAIN : HV_STAT_PAGES_CORE;
+    hv_handle handle = domain ? hv_domain_handle(domain) : HV_HANDLE_NONE;
+    g_autofree struct hv_stat *stats =
+        g_new(struct hv_stat, lodge_stat_reader_records(core->pages));
+    LodgeStatPlace place = atomic_load_explicit(&memory->place, memory_order_relaxed);
+    guint64 asked = atomic_load_explicit(&memory->asked_ns, memory_order_relaxed);
+    LodgeStatTitle title;
+    guint count;
+
+    if (lodge_stat_reader_find(core->pages, kind, handle, &place, &title, stats, &count) !=
+            LODGE_STAT_READ ||
+        title.moment_ns < MAX(asked, now_ns() - STATS_AGE_MAX_NS) || title.wanted > count) {
+        return NULL;
+    }
+    atomic_store_explicit(&memory->place, place, memory_order_relaxed);
+    *count_out = count;
+    return g_renew(struct hv_stat, g_steal_pointer(&stats), MAX(count, 1));
+}
+
+struct hv_stat *lodge_core_read_stats(LodgeCore *core, struct hv_domain *domain,
+                                      LodgeStatMemory *memory, gsize *count_out)
+{
+    struct hv_stat *stats = core->pages ? read_pages(core, domain, memory, count_out) : NULL;
+
+    return stats ? stats : lodge_core_ask_stats(core, domain, memory, count_out);
+}
+
+struct hv_stat *lodge_core_ask_stats(LodgeCore *core, struct hv_domain *domain,
+                                     LodgeStatMemory *memory, gsize *count_out)
+{
+    struct hv_stat *stats = lodge_stats_take(core->core, domain, count_out);
+
+    /* Pages from before are not for who has seen these. */
+    atomic_store_explicit(&memory->asked_ns, now_ns(), memory_order_relaxed);
+    return stats;
+}
+
+void lodge_core_write_stats(LodgeCore *core)
+{
+    /* What it has not written is asked for, machine by machine. */
+    int rc = core->pages ? hv_core_write_stats(core->core) : 0;
+
+    (void)rc;
 }
 
 LodgeCore *lodge_core_ref(LodgeCore *core)

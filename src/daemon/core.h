@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include "common/stat-reader.h"
 #include "daemon/console.h"
 
 #include <hv/domain.h>
@@ -35,6 +36,32 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(LodgeCore, lodge_core_unref)
 
 struct hv_core *lodge_core_get(LodgeCore *core);
 gboolean lodge_core_is_lost(LodgeCore *core);
+
+/* What a reader of statistics remembers of a machine, or of a core, from one time to the next. Zeroed to
+ * begin with; any threads. */
+typedef struct {
+    _Atomic LodgeStatPlace place;
+    _Atomic guint64 asked_ns; /* when the core was asked last, by CLOCK_MONOTONIC */
+} LodgeStatMemory;
+
+/** Have the core write all its statistics into the pages that it shares with us (hv/stat-pages.h): one
+ * question for all of its machines. */
+void lodge_core_write_stats(LodgeCore *core);
+
+/**
+ * A snapshot from those pages, which asks nothing of the core: of the last second, or newer. Where there
+ * is none, because the machine is new, or the core has been late for long, the core is asked. No counter
+ * is less than it was before.
+ *
+ * @domain  NULL: the core's own.
+ *
+ * Returns a list of *@count_out, for g_free().
+ */
+struct hv_stat *lodge_core_read_stats(LodgeCore *core, struct hv_domain *domain,
+                                      LodgeStatMemory *memory, gsize *count_out);
+/** The same of this moment: the core is asked. */
+struct hv_stat *lodge_core_ask_stats(LodgeCore *core, struct hv_domain *domain,
+                                     LodgeStatMemory *memory, gsize *count_out);
 
 /** A machine may have ended, or the connection is lost. Must neither wait nor call back. */
 typedef void LodgeCoreNews(gpointer user_data);

@@ -18,6 +18,7 @@ struct _LodgeInstance {
     LodgeConsoleRing *console;
     struct hv_domain *domain; /* two references: this one's, and lodge_instance_destroy()'s */
     gint destroyed;           /* atomic */
+    LodgeStatMemory seen, seen_of_core;
 };
 
 static void fill_share(const LodgeCpuShare *share, struct hv_sched_parameters *sched)
@@ -318,7 +319,17 @@ gsize lodge_instance_console_input(LodgeInstance *instance, const guint8 *data, 
 
 struct hv_stat *lodge_instance_get_stats(LodgeInstance *instance, gsize *count_out)
 {
-    return lodge_stats_take(lodge_core_get(instance->core), instance->domain, count_out);
+    return lodge_core_ask_stats(instance->core, instance->domain, &instance->seen, count_out);
+}
+
+struct hv_stat *lodge_instance_read_stats(LodgeInstance *instance, gsize *count_out)
+{
+    return lodge_core_read_stats(instance->core, instance->domain, &instance->seen, count_out);
+}
+
+LodgeCore *lodge_instance_core(LodgeInstance *instance)
+{
+    return instance->core;
 }
 
 guint64 lodge_stat_find(const struct hv_stat *stats, gsize count, const char *name)
@@ -341,7 +352,17 @@ guint64 lodge_instance_get_stat(LodgeInstance *instance, const char *name)
 
 JsonNode *lodge_instance_stats_json(LodgeInstance *instance)
 {
-    return lodge_stats_to_node(lodge_core_get(instance->core), instance->domain);
+    JsonObject *object = json_object_new();
+    JsonNode *node = json_node_new(JSON_NODE_OBJECT);
+    g_autofree struct hv_stat *own = NULL, *core = NULL;
+    gsize count;
+
+    json_node_take_object(node, object);
+    own = lodge_instance_read_stats(instance, &count);
+    lodge_stats_add_to(object, own, count);
+    core = lodge_core_read_stats(instance->core, NULL, &instance->seen_of_core, &count);
+    lodge_stats_add_to(object, core, count);
+    return node;
 }
 
 JsonNode *lodge_instance_locks_json(LodgeInstance *instance)

@@ -68,8 +68,12 @@ void lodge_instance_console_resume(LodgeInstance *instance);
 /** Returns how many bytes the guest's serial port took. */
 gsize lodge_instance_console_input(LodgeInstance *instance, const guint8 *data, gsize bytes);
 
-/** A snapshot of its statistics; free with g_free(). */
+/** A snapshot of its statistics, of this moment; free with g_free(). */
 struct hv_stat *lodge_instance_get_stats(LodgeInstance *instance, gsize *count_out);
+/** The same, as lodge_core_read_stats() finds it. */
+struct hv_stat *lodge_instance_read_stats(LodgeInstance *instance, gsize *count_out);
+/** The core that it runs on, borrowed. */
+LodgeCore *lodge_instance_core(LodgeInstance *instance);
 /** The value of that name in a list; 0 when there is none. */
 guint64 lodge_stat_find(const struct hv_stat *stats, gsize count, const char *name);
 /** One of a new snapshot. */

@@ -112,7 +112,7 @@ void lodge_stat_params_fill(LodgeMachine *machine, guint mask, lv_domain_stats *
     add_state(params, mask, &view);
     /* The state alone is asked for most, and the list is long. */
     if (instance && mask != VIR_DOMAIN_STATS_STATE) {
-        stats = lodge_instance_get_stats(instance, &count);
+        stats = lodge_instance_read_stats(instance, &count);
     } else if (!instance) {
         add_idle(params, mask, &view);
     }

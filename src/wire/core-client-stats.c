@@ -145,6 +145,14 @@ void hv_core_get_lock_lists(struct hv_core *core, struct hv_lock_lists *lists)
     close_report(&report);
 }
 
+int hv_core_write_stats(struct hv_core *core)
+{
+    struct hv_op_request request;
+
+    request.body.export = (struct hv_op_export){0};
+    return core_call(core, HV_OP_EXPORT, &request, sizeof(request.body.export), NULL, 0, NULL);
+}
+
 size_t hv_domain_get_stats(struct hv_domain *domain, struct hv_stat *stats, size_t max)
 {
     return get_stats(domain->core, HV_STAT_PAGES_DOMAIN, domain->handle, stats, max);

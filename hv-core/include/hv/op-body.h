@@ -58,6 +58,10 @@ struct hv_op_stats {
     uint64_t handle;     /* of DOMAIN; else 0 */
 };
 
+struct hv_op_export {
+    uint64_t reserved;
+};
+
 /*
  * The file holds as many struct hv_stat_pages_record, and then as many distributions as is said here;
  * when there is no record, there is no file.

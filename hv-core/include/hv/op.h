@@ -31,7 +31,7 @@
 /* "LodgeCor", in that order in memory. */
 #define HV_OP_MAGIC            UINT64_C(0x726f436567646f4c)
 /* Another layout, or meaning, is another number. */
-#define HV_OP_VERSION          1u
+#define HV_OP_VERSION          2u
 
 /* The staging area. */
 #define HV_OP_STAGING_BYTES    (2 * HV_MIB)
@@ -45,6 +45,7 @@ enum hv_op {
     HV_OP_HELLO = 1,  /* hv_op_hello -> hv_op_welcome, and descriptors */
     HV_OP_LIST,       /* hv_op_after -> hv_op_listing */
     HV_OP_STATS,      /* hv_op_stats -> hv_op_stats_list, and a descriptor */
+    HV_OP_EXPORT,     /* hv_op_export -> nothing: hv_core_write_stats() */
     HV_OP_SAMPLING,   /* hv_op_sampling -> nothing */
     HV_OP_CREATE,     /* hv_op_create -> hv_op_made */
     HV_OP_GET,        /* hv_op_domain -> hv_op_made */
@@ -86,6 +87,7 @@ struct hv_op_request {
         struct hv_op_hello hello;
         struct hv_op_after after;
         struct hv_op_stats stats;
+        struct hv_op_export export;
         struct hv_op_sampling sampling;
         struct hv_op_create create;
         struct hv_op_domain domain;

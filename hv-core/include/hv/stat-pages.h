@@ -93,3 +93,14 @@ struct hv_stat_pages_record {
  * MAP_SHARED), or sent to another process, which needs no other right. -1 when there is none.
  */
 int hv_core_stat_fd(const struct hv_core *core);
+
+/**
+ * Have the pages of now, whatever the period: one round for all machines. Who asks while one is being
+ * written waits for the next, and so do all others who ask meanwhile.
+ *
+ * Returns 0 when all blocks but that of all locks are newer than the call; -ENOTSUP when there is no
+ * file; -ETIMEDOUT when the host has not let the core write for HV_STAT_PAGES_PATIENCE_NS. Of a core
+ * that is another process: -ENOTCONN. Context: a control thread, no lock held.
+ */
+#define HV_STAT_PAGES_PATIENCE_NS (2 * HV_NS_PER_S)
+HV_MUST_CHECK int hv_core_write_stats(struct hv_core *core);

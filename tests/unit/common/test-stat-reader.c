@@ -109,6 +109,60 @@ static void test_outlives(void)
     close_both();
 }
 
+static void write_of(unsigned block, uint64_t handle, uint64_t value)
+{
+    const struct hv_stat_pages_title written = {.kind = HV_STAT_PAGES_DOMAIN, .handle = {handle}};
+    const struct hv_stat stat = {.name = "cpu.time", .value = value};
+
+    hv_stat_pages_write(pages, block, &written, &stat, 1, 1);
+}
+
+static LodgeStatResult find(uint64_t handle, LodgeStatPlace *place, uint64_t *value_out)
+{
+    g_autofree struct hv_stat *read = g_new0(struct hv_stat, HV_STAT_PAGES_RECORDS);
+    LodgeStatTitle title;
+    LodgeStatResult result;
+    guint count;
+
+    result = lodge_stat_reader_find(reader, HV_STAT_PAGES_DOMAIN, (hv_handle){handle}, place,
+                                    &title, read, &count);
+    *value_out = count == 1 ? read[0].value : 0;
+    return result;
+}
+
+/* A machine is found by its handle, wherever it is put, and whatever is remembered of its place. */
+static void test_find(void)
+{
+    const struct hv_stat_pages_title core = {.kind = HV_STAT_PAGES_CORE};
+    g_autofree struct hv_stat *read = g_new0(struct hv_stat, HV_STAT_PAGES_RECORDS);
+    LodgeStatPlace place = 0, beyond = BLOCKS + 7;
+    LodgeStatTitle title;
+    uint64_t value;
+    guint count;
+
+    TAP_OK(open_both());
+    TAP_EQ(find(7, &place, &value), LODGE_STAT_EMPTY);
+    hv_stat_pages_write(pages, 0, &core, NULL, 0, 0);
+    write_of(2, 7, 70);
+    TAP_EQ(find(7, &place, &value), LODGE_STAT_READ);
+    TAP_EQ(place, 2);
+    TAP_EQ(value, 70);
+    TAP_EQ(find(7, &beyond, &value), LODGE_STAT_READ);
+    TAP_EQ(beyond, 2);
+    /* Another has its place by now, and it has another's. */
+    write_of(2, 8, 80);
+    TAP_EQ(find(7, &place, &value), LODGE_STAT_EMPTY);
+    write_of(1, 7, 71);
+    TAP_EQ(find(7, &beyond, &value), LODGE_STAT_READ);
+    TAP_EQ(beyond, 1);
+    TAP_EQ(value, 71);
+    TAP_EQ(lodge_stat_reader_find(reader, HV_STAT_PAGES_CORE, HV_HANDLE_NONE, &place, &title, read,
+                                  &count),
+           LODGE_STAT_READ);
+    TAP_EQ(place, 0);
+    close_both();
+}
+
 /* More than a block holds: what fits, and how much that would have been. */
 static void test_too_many(void)
 {
@@ -472,6 +526,7 @@ int main(int argc, char **argv)
     static const struct tap_case cases[] = {
         {"common.stat-reader.block", test_block},
         {"common.stat-reader.outlives", test_outlives},
+        {"common.stat-reader.find", test_find},
         {"common.stat-reader.too-many", test_too_many},
         {"lp.seq-export", test_seq_export},
         {"lp.seq-export-half", test_half_written},

@@ -18,6 +18,7 @@ static size_t make(enum hv_op op)
         [HV_OP_HELLO] = sizeof(struct hv_op_hello),
         [HV_OP_LIST] = sizeof(struct hv_op_after),
         [HV_OP_STATS] = sizeof(struct hv_op_stats),
+        [HV_OP_EXPORT] = sizeof(struct hv_op_export),
         [HV_OP_SAMPLING] = sizeof(struct hv_op_sampling),
         [HV_OP_CREATE] = sizeof(struct hv_op_create),
         [HV_OP_SET_BOOT] = sizeof(struct hv_op_set_boot),
@@ -143,6 +144,7 @@ static void test_texts(void)
     WRONG(HV_OP_CREATE, request.body.create.name[63] = 'n');
     WRONG(HV_OP_CREATE, memset(request.body.create.engine, 'e', 16));
     WRONG(HV_OP_CREATE, request.body.create.engine[2] = 'e');
+    WRONG(HV_OP_EXPORT, request.body.export.reserved = 1);
     WRONG(HV_OP_SAMPLING, memset(request.body.sampling.class_name, 'c', 60));
     make(HV_OP_CREATE);
     memset(request.body.create.name, 'n', 63);

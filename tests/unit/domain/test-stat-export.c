@@ -255,6 +255,49 @@ static void test_thread(void)
     reader = NULL;
 }
 
+static void ask_and_look(unsigned index, void *context)
+{
+    static _Thread_local struct hv_stat own[HV_STAT_PAGES_RECORDS];
+
+    (void)index;
+    for (unsigned i = 0; i < threads_rounds(20); i++) {
+        LodgeStatPlace place = 0;
+        LodgeStatTitle of;
+        hv_ns before = hv_clock_host_now();
+        guint there;
+
+        hv_add_relaxed(&strange, hv_core_write_stats(core) != 0);
+        hv_add_relaxed(&strange, lodge_stat_reader_find(reader, HV_STAT_PAGES_DOMAIN,
+                                                        hv_domain_handle(context), &place, &of, own,
+                                                        &there) != LODGE_STAT_READ);
+        hv_add_relaxed(&strange, of.moment_ns < before.v);
+    }
+}
+
+/* Whoever asks for a round finds figures that are newer than his question, however long the period, and
+ * whoever else asks. */
+static void test_now(void)
+{
+    struct hv_domain *domain;
+
+    TAP_OK(open_core(4, 3600 * HV_NS_PER_S));
+    reader = lodge_stat_reader_open(hv_core_stat_fd(core), NULL);
+    domain = make("brief");
+    TAP_OK(reader && domain);
+    hv_store_seq(&strange, 0);
+    threads_run(3, ask_and_look, domain);
+    TAP_EQ(hv_load_seq(&strange), 0);
+    hv_domain_destroy(domain);
+    lodge_stat_reader_close(reader);
+    reader = NULL;
+    hv_core_destroy(core);
+    /* Without pages, or without a thread that writes them. */
+    TAP_OK(open_all(1));
+    TAP_EQ(hv_core_write_stats(core), (uint64_t)-ENOTSUP);
+    TAP_EQ(hv_stat_export_now(by_hand), (uint64_t)-ENOTSUP);
+    close_all();
+}
+
 /* Without a period there is no file; one that is too short is refused; and nothing is left behind
  * whichever allocation fails. */
 static void test_create(void)
@@ -291,6 +334,7 @@ int main(int argc, char **argv)
         {"domain.stat-export.lock-rounds", test_lock_rounds},
         {"domain.stat-export.left-out", test_left_out},
         {"domain.stat-export.thread", test_thread},
+        {"domain.stat-export.now", test_now},
         {"domain.stat-export.create", test_create},
     };
     return tap_run(argc, argv, cases, HV_ARRAY_LEN(cases));
