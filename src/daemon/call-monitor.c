@@ -3,7 +3,8 @@
  * Commands and events in JSON, by the procedures that libvirt has for QEMU's monitor:
  *
  *     {"execute": NAME, "arguments": {…}}  ->  {"return": …}  or  {"error": {"class": …, "desc": …}}
- *     lodge-crash {"reason": …}            before the event of the machine's life that it leads to
+ *     lodge-crash {"reason": …, …}         before the event of the machine's life that it leads to
+ *     lodge-teardown {"phase": …, …}       while one that was killed is taken apart
  */
 #include "daemon/call.h"
 
@@ -140,7 +141,7 @@ static gboolean command(LodgeCall *call, void *args, void *ret, GError **error)
     return TRUE;
 }
 
-/* A glob, or a regular expression when the flags say so; NULL and no error: every event. */
+/* A name, or a regular expression when the flags say so; NULL and no error: every event. */
 static GRegex *compile(const lv_monitor_register_args *asked, GError **error)
 {
     guint case_flag = asked->flags & VIR_CONNECT_DOMAIN_QEMU_MONITOR_EVENT_REGISTER_NOCASE;

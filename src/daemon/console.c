@@ -14,6 +14,7 @@ struct _LodgeConsoleRing {
     guint64 written, read; /* totals; the ring holds the difference */
     gboolean refused;      /* the core was told "less than all" and waits to be called */
     gboolean ended;
+    gboolean held;             /* nothing is taken any more */
     guint reader, last_reader; /* 0: nobody reads */
     LodgeConsoleReady *ready;
     gpointer user_data;
@@ -40,7 +41,9 @@ static size_t take_output(void *context, const uint8_t *data, size_t bytes)
     gsize taken = bytes;
 
     g_mutex_lock(&ring->mutex);
-    if (ring->reader) {
+    if (ring->held) {
+        taken = 0;
+    } else if (ring->reader) {
         taken = MIN(bytes, RING_BYTES - (gsize)(ring->written - ring->read));
         ring->refused = taken < bytes;
     }
@@ -112,6 +115,16 @@ gboolean lodge_console_ring_close(LodgeConsoleRing *ring, guint reader)
     }
     g_mutex_unlock(&ring->mutex);
     return resume;
+}
+
+void lodge_console_ring_hold(LodgeConsoleRing *ring, guint reader)
+{
+    g_mutex_lock(&ring->mutex);
+    if (ring->reader == reader) {
+        ring->reader = 0;
+        ring->held = TRUE;
+    }
+    g_mutex_unlock(&ring->mutex);
 }
 
 LodgeRingState lodge_console_ring_read(LodgeConsoleRing *ring, guint reader, guint8 *data,

@@ -38,6 +38,12 @@ guint lodge_console_ring_open(LodgeConsoleRing *ring, gboolean force, LodgeConso
 /** Stop reading: @ready is not called any more when this returns. TRUE: tell the core to go on. */
 gboolean lodge_console_ring_close(LodgeConsoleRing *ring, guint reader);
 
+/**
+ * The same, and take nothing from the guest any more: it is the core's to keep for who comes after us.
+ * @ready is not called any more when this returns.
+ */
+void lodge_console_ring_hold(LodgeConsoleRing *ring, guint reader);
+
 typedef enum {
     LODGE_RING_OPEN,
     LODGE_RING_ENDED, /* all is read, and the guest is gone */

@@ -168,6 +168,19 @@ static void tell(LodgeEventHub *hub, const Occasion *occasion)
     g_mutex_unlock(&hub->mutex);
 }
 
+gboolean lodge_event_hub_wants_monitor(LodgeEventHub *hub, const lv_domain *dom, const char *name)
+{
+    const Occasion occasion = {.dom = dom, .name = name};
+    gboolean wanted = FALSE;
+
+    g_mutex_lock(&hub->mutex);
+    for (guint i = 0; i < hub->registrations->len && !wanted; i++) {
+        wanted = wants(hub->registrations->pdata[i], &occasion);
+    }
+    g_mutex_unlock(&hub->mutex);
+    return wanted;
+}
+
 void lodge_event_hub_lifecycle(LodgeEventHub *hub, const lv_domain *dom, int event, int detail)
 {
     lv_lifecycle_msg message = {.what = {*dom, event, detail}};

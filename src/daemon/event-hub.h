@@ -47,6 +47,12 @@ void lodge_event_hub_reboot(LodgeEventHub *hub, const lv_domain *dom);
 void lodge_event_hub_metadata(LodgeEventHub *hub, const lv_domain *dom, int type, const char *uri);
 void lodge_event_hub_tunable(LodgeEventHub *hub, const lv_domain *dom, lv_param *params,
                              guint count);
+/* The monitor's events (docs/stats.md). */
+#define LODGE_MONITOR_CRASH    "lodge-crash"
+#define LODGE_MONITOR_TEARDOWN "lodge-teardown"
+
+/** Whether anybody would hear it. */
+gboolean lodge_event_hub_wants_monitor(LodgeEventHub *hub, const lv_domain *dom, const char *name);
 /** @details: JSON; may be NULL. */
 void lodge_event_hub_monitor(LodgeEventHub *hub, const lv_domain *dom, const char *name,
                              const char *details);

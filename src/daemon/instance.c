@@ -2,23 +2,30 @@
 /* From a definition to a domain, and the domain's operations. */
 #include "daemon/instance.h"
 
+#include "common/event-json.h"
 #include "common/i18n.h"
 #include "common/lodge-error.h"
 #include "common/stats-json.h"
 #include "config/machine-time.h"
+#include "daemon/console-file.h"
 #include "wire/core-client.h"
 
 #include <errno.h>
 #include <string.h>
+
+#define PROGRESS_NS G_GUINT64_CONSTANT(1000000000)
+#define HOLDS_MAX   32u
 
 struct _LodgeInstance {
     gatomicrefcount references;
     LodgeCore *core;
     LodgeBuilder *builder; /* NULL: adopted, and not started anew since */
     LodgeConsoleRing *console;
+    LodgeConsoleFile *file;   /* NULL: its serial port goes to none */
     struct hv_domain *domain; /* two references: this one's, and lodge_instance_destroy()'s */
     gint destroyed;           /* atomic */
     LodgeStatMemory seen, seen_of_core;
+    guint64 pages_total;      /* when it was killed; its destroyer's */
 };
 
 static void fill_share(const LodgeCpuShare *share, struct hv_sched_parameters *sched)
@@ -94,18 +101,6 @@ static gboolean set_policies(LodgeInstance *instance, const LodgeDomainConfig *c
     return TRUE;
 }
 
-static gboolean check_boot(const LodgeDomainConfig *config, GError **error)
-{
-    if (config->serial.type == LODGE_PORT_FILE) {
-        return lodge_error_refuse(
-            error,
-            _("The machine “%s” writes its serial port to the file “%s”, which the daemon cannot "
-              "do; use <serial type='pty'>, and virsh console"),
-            config->name, config->serial.path);
-    }
-    return TRUE;
-}
-
 static LodgeInstance *make(LodgeCore *core)
 {
     LodgeInstance *instance = g_new0(LodgeInstance, 1);
@@ -116,22 +111,41 @@ static LodgeInstance *make(LodgeCore *core)
     return instance;
 }
 
+static gboolean open_file(LodgeInstance *instance, const LodgeDomainConfig *config, gboolean append,
+                          GError **error)
+{
+    if (config->serial.type == LODGE_PORT_FILE) {
+        instance->file = lodge_console_file_open(config->serial.path, append, error);
+        return instance->file != NULL;
+    }
+    return TRUE;
+}
+
+static gboolean start_file(LodgeInstance *instance, GError **error)
+{
+    return !instance->file ||
+           lodge_console_file_start(instance->file, instance->console, instance->domain, error);
+}
+
 LodgeInstance *lodge_instance_new(LodgeCore *core, const LodgeDomainConfig *config,
                                   LodgeFdGroups *fds, GError **error)
 {
     g_autoptr(LodgeInstance) instance = make(core);
     LodgeMachineTime time;
 
-    if (!check_boot(config, error) || !lodge_domain_config_get_time(config, &time, error)) {
+    if (!lodge_domain_config_get_time(config, &time, error)) {
         return NULL;
     }
     instance->builder = lodge_boot_images_open(config, fds, error);
-    if (!instance->builder || !create_domain(instance, config, &time, error)) {
+    if (!instance->builder ||
+        !open_file(instance, config, config->serial.append == LODGE_SWITCH_ON, error) ||
+        !create_domain(instance, config, &time, error)) {
         return NULL;
     }
     if (!set_policies(instance, config, &time, error) ||
-        !lodge_builder_load(instance->builder, instance->domain, error)) {
-        lodge_instance_destroy(instance);
+        !lodge_builder_load(instance->builder, instance->domain, error) ||
+        !start_file(instance, error)) {
+        lodge_instance_destroy(instance, NULL, NULL);
         return NULL;
     }
     return g_steal_pointer(&instance);
@@ -167,9 +181,28 @@ static struct hv_domain *find_domain(struct hv_core *core, const char *name)
     return domain;
 }
 
-LodgeInstance *lodge_instance_adopt(LodgeCore *core, const char *name, GError **error)
+/* A machine that runs goes on without its file. */
+static void follow_file(LodgeInstance *instance, const LodgeDomainConfig *config, guint64 position)
+{
+    g_autoptr(GError) error = NULL;
+
+    if (!open_file(instance, config, TRUE, &error)) {
+        g_warning("%s: %s", config->name, error->message);
+        return;
+    }
+    if (instance->file && config->serial.append != LODGE_SWITCH_ON) {
+        lodge_console_file_skip(instance->file, position);
+    }
+    if (!start_file(instance, &error)) {
+        g_warning("%s: %s", config->name, error->message);
+    }
+}
+
+LodgeInstance *lodge_instance_adopt(LodgeCore *core, const LodgeDomainConfig *config,
+                                    GError **error)
 {
     g_autoptr(LodgeInstance) instance = make(core);
+    const char *name = config->name;
     guint64 position;
     int rc;
 
@@ -188,6 +221,7 @@ LodgeInstance *lodge_instance_adopt(LodgeCore *core, const char *name, GError **
         lodge_error_set_errno(error, rc, _("Cannot have the console of the machine “%s”"), name);
         return NULL;
     }
+    follow_file(instance, config, position);
     return g_steal_pointer(&instance);
 }
 
@@ -200,6 +234,7 @@ LodgeInstance *lodge_instance_ref(LodgeInstance *instance)
 void lodge_instance_unref(LodgeInstance *instance)
 {
     if (instance && g_atomic_ref_count_dec(&instance->references)) {
+        lodge_console_file_close(instance->file);
         if (instance->domain && !g_atomic_int_get(&instance->destroyed)) {
             /* It goes on without us, and writes until the connection has ended. */
             lodge_core_keep_ring(instance->core, instance->console);
@@ -275,11 +310,64 @@ void lodge_instance_kill(LodgeInstance *instance)
     (void)rc;
 }
 
-void lodge_instance_destroy(LodgeInstance *instance)
+static gboolean is_there(struct hv_domain *domain, enum hv_domain_state *state_out)
+{
+    struct hv_domain_status status;
+
+    hv_domain_get_status(domain, &status);
+    *state_out = status.state;
+    return status.state < HV_DOMAIN_STATE_DEAD;
+}
+
+static void tell_progress(LodgeInstance *instance, LodgeInstanceProgress *progress,
+                          gpointer user_data)
+{
+    enum hv_domain_state state;
+
+    while (is_there(instance->domain, &state)) {
+        int rc;
+
+        progress(user_data);
+        rc = hv_domain_wait_change(instance->domain, state, PROGRESS_NS);
+        (void)rc; /* as good as what the state says then */
+    }
+    progress(user_data);
+}
+
+void lodge_instance_destroy(LodgeInstance *instance, LodgeInstanceProgress *progress,
+                            gpointer user_data)
 {
     g_atomic_int_set(&instance->destroyed, TRUE);
+    lodge_instance_kill(instance);
+    if (progress) {
+        tell_progress(instance, progress, user_data);
+    }
     hv_domain_destroy(instance->domain);
     lodge_console_ring_end(instance->console);
+    /* All of it is there for who is told that the machine has ended. */
+    g_clear_pointer(&instance->file, lodge_console_file_close);
+}
+
+JsonNode *lodge_instance_teardown_json(LodgeInstance *instance)
+{
+    struct hv_foreign_hold holds[HOLDS_MAX];
+    struct hv_teardown_info info;
+    gsize count;
+
+    hv_domain_get_teardown(instance->domain, &info);
+    /* Of one that is gone, and that nobody looked at before, the core knows no figures. */
+    instance->pages_total = MAX(instance->pages_total, info.pages_total);
+    info.pages_total = instance->pages_total;
+    count = info.pages_held > 0 ? hv_domain_get_holds(instance->domain, holds, HOLDS_MAX) : 0;
+    return lodge_teardown_to_node(&info, holds, MIN(count, HOLDS_MAX));
+}
+
+JsonNode *lodge_instance_crash_json(LodgeInstance *instance, const char *reason)
+{
+    struct hv_crash_report report;
+    int rc = hv_domain_get_crash(instance->domain, &report);
+
+    return lodge_crash_to_node(reason, rc == 0 ? &report : NULL);
 }
 
 void lodge_instance_get_status(LodgeInstance *instance, struct hv_domain_status *status_out)

@@ -19,9 +19,12 @@ typedef struct _LodgeInstance LodgeInstance;
 /**
  * Take over a machine that an earlier daemon made, by its name.
  *
+ * @config  borrowed for the call: what it runs by.
+ *
  * Returns NULL with LODGE_ERROR_FAILED when the core has none of that name that has not ended.
  */
-LodgeInstance *lodge_instance_adopt(LodgeCore *core, const char *name, GError **error);
+LodgeInstance *lodge_instance_adopt(LodgeCore *core, const LodgeDomainConfig *config,
+                                    GError **error);
 
 /**
  * Read the images that @config names, make a domain of it, and load it. It is paused, and goes with
@@ -52,8 +55,19 @@ gboolean lodge_instance_restart(LodgeInstance *instance, const LodgeDomainConfig
 
 /** Kill it; others may still wait for it. Any thread, does not wait. */
 void lodge_instance_kill(LodgeInstance *instance);
-/** Kill it, and wait until its memory is back, or its core is lost. Once. */
-void lodge_instance_destroy(LodgeInstance *instance);
+/** It is being taken apart, and may be for long. */
+typedef void LodgeInstanceProgress(gpointer user_data);
+
+/**
+ * Kill it, and wait until its memory is back, or its core is lost. Once.
+ *
+ * @progress  called when it is killed, each second until it is gone, and then; may be NULL.
+ */
+void lodge_instance_destroy(LodgeInstance *instance, LodgeInstanceProgress *progress,
+                            gpointer user_data);
+/** How far that is; and how one that has ended crashed. Owned by the caller. */
+JsonNode *lodge_instance_teardown_json(LodgeInstance *instance);
+JsonNode *lodge_instance_crash_json(LodgeInstance *instance, const char *reason);
 
 void lodge_instance_get_status(LodgeInstance *instance, struct hv_domain_status *status_out);
 

@@ -18,6 +18,37 @@ static void leave_core(LodgeMachine *machine, const LodgeDomainConfig *live)
     }
 }
 
+/* @node: moved. */
+static void tell_monitor(LodgeMachine *machine, const char *event, JsonNode *node)
+{
+    g_autofree char *details = json_to_string(node, FALSE);
+    lv_domain dom;
+
+    json_node_unref(node);
+    lodge_machine_handle(machine, &dom);
+    lodge_event_hub_monitor(lodge_machines_get_hub(machine->machines), &dom, event, details);
+    g_free(dom.name);
+}
+
+static void tell_teardown(gpointer data)
+{
+    LodgeMachine *machine = data;
+
+    tell_monitor(machine, LODGE_MONITOR_TEARDOWN, lodge_instance_teardown_json(machine->instance));
+}
+
+/* What costs questions to the core is asked only for those who want to hear it. */
+static gboolean is_heard(LodgeMachine *machine, const char *event)
+{
+    lv_domain dom;
+    gboolean heard;
+
+    lodge_machine_handle(machine, &dom);
+    heard = lodge_event_hub_wants_monitor(lodge_machines_get_hub(machine->machines), &dom, event);
+    g_free(dom.name);
+    return heard;
+}
+
 /* Memory is back, the machine is off, and a transient one is gone. */
 static void stop(LodgeMachine *machine, int reason, int detail)
 {
@@ -25,7 +56,8 @@ static void stop(LodgeMachine *machine, int reason, int detail)
     LodgeDomainConfig *live;
 
     lodge_instance_unwatch(instance);
-    lodge_instance_destroy(instance);
+    lodge_instance_destroy(
+        instance, is_heard(machine, LODGE_MONITOR_TEARDOWN) ? tell_teardown : NULL, machine);
     lodge_machines_forget(machine->machines, machine->id);
     g_mutex_lock(&machine->mutex);
     machine->instance = NULL;
@@ -52,22 +84,13 @@ static void tell_reboot(LodgeMachine *machine)
     g_free(dom.name);
 }
 
-/* Why it has crashed; the event of its life has but a number for that. */
+/* Why it has crashed, and where; the event of its life has but a number for that. */
 static void tell_crash(LodgeMachine *machine, const char *why)
 {
-    JsonObject *object = json_object_new();
-    g_autoptr(JsonNode) node = json_node_new(JSON_NODE_OBJECT);
-    g_autofree char *reason = g_utf8_make_valid(why, -1);
-    g_autofree char *details = NULL;
-    lv_domain dom;
-
-    json_object_set_string_member(object, "reason", reason);
-    json_node_take_object(node, object);
-    details = json_to_string(node, FALSE);
-    lodge_machine_handle(machine, &dom);
-    lodge_event_hub_monitor(lodge_machines_get_hub(machine->machines), &dom, "lodge-crash",
-                            details);
-    g_free(dom.name);
+    if (is_heard(machine, LODGE_MONITOR_CRASH)) {
+        tell_monitor(machine, LODGE_MONITOR_CRASH,
+                     lodge_instance_crash_json(machine->instance, why));
+    }
 }
 
 /* The instance has ended, or is to: power it off and on. */

@@ -388,7 +388,7 @@ static LodgeCore *join_core(LodgeMachines *machines, const LodgeDomainConfig *co
 static void adopt(LodgeMachines *machines, LodgeLiveRecord *record, GError **error)
 {
     g_autoptr(LodgeCore) core = join_core(machines, record->config, error);
-    LodgeInstance *instance = core ? lodge_instance_adopt(core, record->config->name, error) : NULL;
+    LodgeInstance *instance = core ? lodge_instance_adopt(core, record->config, error) : NULL;
     g_autoptr(LodgeMachine) machine = NULL;
 
     if (!instance) {

@@ -11,6 +11,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import traceback
 
@@ -215,6 +216,23 @@ def machine_xml(name, kernel, command_line='payload=echo', memory_mib=16, more='
   {more}
   <devices><serial type='pty'><target port='0'/></serial><console type='pty'/>{devices}</devices>
 </domain>"""
+
+
+LOOPS = []
+
+
+def run_event_loop():
+    """libvirt's own, on a thread, from now on: before the first connection that hears events."""
+    import libvirt
+
+    def turn():
+        while True:
+            libvirt.virEventRunDefaultImpl()
+
+    if not LOOPS:
+        libvirt.virEventRegisterDefaultImpl()
+        LOOPS.append(threading.Thread(target=turn, daemon=True))
+        LOOPS[0].start()
 
 
 def have(program):
