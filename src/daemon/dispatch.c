@@ -4,6 +4,7 @@
 
 #include "common/i18n.h"
 #include "daemon/call.h"
+#include "daemon/unsupported.h"
 #include "wire/procedures.h"
 
 typedef struct {
@@ -106,10 +107,7 @@ static Pending *prepare(LodgeDaemon *daemon, LodgeClient *client, const LodgeMes
     g_autoptr(Pending) pending = NULL;
 
     if (!procedure || !entry || header->version != LODGE_MESSAGE_VERSION) {
-        lodge_refuse(error, VIR_ERR_NO_SUPPORT,
-                     _("This function is not supported by Lodge (unknown procedure: %u of program "
-                       "0x%x, version %u)"),
-                     header->procedure, header->program, header->version);
+        lodge_refuse_unsupported(header, error);
         return NULL;
     }
     if (!check_right(client, entry, procedure->name, error)) {
