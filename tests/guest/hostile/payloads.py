@@ -19,6 +19,7 @@ PAYLOADS = {
     'spin-pause': (1, FOREVER),
     'spin-all': (4, FOREVER),
     'uart-flood': (1, FOREVER),
+    'uart-count': (1, FOREVER),
     'uart-string': (1, FOREVER),
     'uart-all': (4, FOREVER),
     'uart-random': (1, FOREVER),

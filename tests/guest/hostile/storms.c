@@ -75,6 +75,16 @@ static void run_uart_flood(void)
     }
 }
 
+/* The same, by who asks each time whether there is room: then none is lost. */
+static void run_uart_count(void)
+{
+    for (uint32_t i = 0;; i++) {
+        while (!(in8(0x3fd) & 0x20)) {
+        }
+        out8(0x3f8, (uint8_t)i);
+    }
+}
+
 static void run_uart_string(void)
 {
     for (;;) {
@@ -418,6 +428,7 @@ const struct payload storm_payloads[] = {
     {"spin-pause", run_spin_pause},
     {"spin-all", run_spin_all},
     {"uart-flood", run_uart_flood},
+    {"uart-count", run_uart_count},
     {"uart-string", run_uart_string},
     {"uart-all", run_uart_all},
     {"uart-random", run_uart_random},
