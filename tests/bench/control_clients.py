@@ -14,7 +14,7 @@ CLIENTS = {
     'python3-libvirt': r'verbs\.python\.',
     'libvirt-gobject': r'gobject\.',
     'virt-install': r'virtinst\.(installs|prints-)',
-    'virt-xml': r'virtinst\.edits',
+    'virt-xml': r'virtinst\.(edits|adds)',
     'virt-manager': r'virt-manager\.',
 }
 
