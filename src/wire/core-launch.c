@@ -5,6 +5,7 @@
 #include "common/i18n.h"
 #include "common/lodge-error.h"
 #include "common/program.h"
+#include "wire/core-scope.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -97,7 +98,20 @@ static char *read_line(int fd)
     return g_string_free(line, FALSE);
 }
 
-static gboolean spawn(const LodgeCoreLaunch *launch, const char *program, int ready, GError **error)
+/* A unit that is stopped takes all its processes along, and a session that ends may. */
+static void leave_unit(const LodgeCoreLaunch *launch, GPid pid)
+{
+    g_autoptr(GError) error = NULL;
+
+    if (!lodge_core_scope_start(pool_of(launch), pid, &error)) {
+        g_message(_("The core “%s” (process %d) has no systemd scope of its own, and may end with "
+                    "its starter's: %s"),
+                  pool_of(launch), (int)pid, error->message);
+    }
+}
+
+static gboolean spawn(const LodgeCoreLaunch *launch, const char *program, int ready, GPid *pid_out,
+                      GError **error)
 {
     g_auto(GStrv) arguments = make_arguments(launch, program);
     g_autoptr(GError) cause = NULL;
@@ -106,7 +120,7 @@ static gboolean spawn(const LodgeCoreLaunch *launch, const char *program, int re
     /* Without G_SPAWN_DO_NOT_REAP_CHILD it is nobody's child. */
     if (!g_spawn_async_with_pipes_and_fds(
             "/", (const gchar *const *)arguments, NULL, G_SPAWN_DEFAULT, leave_session, NULL, -1,
-            -1, STDERR_FILENO, &ready, &target, 1, NULL, NULL, NULL, NULL, &cause)) {
+            -1, STDERR_FILENO, &ready, &target, 1, pid_out, NULL, NULL, NULL, &cause)) {
         g_set_error(error, LODGE_ERROR, LODGE_ERROR_FAILED, _("Cannot start the core “%s”: %s"),
                     program, cause->message);
         return FALSE;
@@ -121,12 +135,17 @@ static gboolean start(const LodgeCoreLaunch *launch, GError **error)
     g_autofree char *line = NULL;
     gboolean spawned;
     int ready[2];
+    GPid pid;
 
     if (!g_unix_open_pipe(ready, FD_CLOEXEC, error)) {
         return FALSE;
     }
-    spawned = spawn(launch, program, ready[1], error);
+    spawned = spawn(launch, program, ready[1], &pid, error);
     close(ready[1]);
+    if (spawned) {
+        /* While it starts. */
+        leave_unit(launch, pid);
+    }
     line = spawned ? read_line(ready[0]) : NULL;
     close(ready[0]);
     if (!spawned) {

@@ -2,8 +2,8 @@
 /*
  * Finding a pool's lodge-core, or starting it.
  *
- * The core is nobody's child, and in a session of its own: it stays when its starter goes, and is found
- * again by its socket. Of two who start one at the same time one finds that the other's runs already,
+ * The core is nobody's child, in a session of its own and, where there is systemd, in a scope of its own:
+ * it stays when its starter goes, and is found again by its socket. Of two who start one at the same time one finds that the other's runs already,
  * and uses that.
  */
 #pragma once

@@ -28,6 +28,8 @@ static bool begin(void)
     }
     g_setenv("XDG_RUNTIME_DIR", directory, TRUE);
     g_setenv("LODGE_CORE", LODGE_CORE, TRUE);
+    /* The person's own systemd hears nothing of it. */
+    g_unsetenv("DBUS_SESSION_BUS_ADDRESS");
     return true;
 }
 
