@@ -233,6 +233,8 @@ static int talk(Session *session, virConnectPtr connection, const LodgeMachine *
     if (open_stream(session, machine, force, &session->error)) {
         if (isatty(STDIN_FILENO)) {
             g_printerr(_("Console of %s; Ctrl-A X leaves it, Ctrl-A H helps\n"), name);
+        } else if (isatty(STDERR_FILENO)) {
+            g_printerr(_("Console of %s until the machine ends; Ctrl-C leaves it\n"), name);
         }
         session->console = lodge_console_new(
             STDOUT_FILENO, TRUE, N_("Ctrl-A X  leave the console (the machine runs on)"), on_leave,
@@ -260,7 +262,9 @@ int lodge_verb_console(int argc, char **argv)
         .summary = N_("Connects this terminal to a machine's serial console. Ctrl-A X leaves it, "
                       "Ctrl-A H helps."),
         .description =
-            N_("Exit status: 0 when the machine or the person has ended it, 1 when it broke, "
+            N_("Without a terminal it sends what its input holds, and shows what the machine says "
+               "until that ends.\nExit status: 0 when the machine or the person has ended it, 1 "
+               "when it broke, "
                "128+N after signal N."),
         .min = 1,
         .max = 1,
