@@ -282,6 +282,7 @@ static gboolean take_pv(LodgeRunOptions *options, const char *text, GError **err
 static gboolean take_time(LodgeRunOptions *options, const Given *given, GError **error)
 {
     const char *policy = given->clock_policy ? given->clock_policy : "advance";
+    guint taken = 0;
 
     if (strcmp(policy, "advance") != 0 && strcmp(policy, "freeze") != 0) {
         return lodge_error_refuse(error, _("--clock-policy %s: expected advance or freeze"),
@@ -289,7 +290,7 @@ static gboolean take_time(LodgeRunOptions *options, const Given *given, GError *
     }
     options->time.clock_policy = strcmp(policy, "freeze") == 0 ? HV_CLOCK_FREEZE : HV_CLOCK_ADVANCE;
     for (guint i = 0; given->timers && given->timers[i]; i++) {
-        if (!lodge_timer_option_parse(&options->time, given->timers[i], error)) {
+        if (!lodge_timer_option_parse(&options->time, &taken, given->timers[i], error)) {
             return FALSE;
         }
     }

@@ -106,6 +106,19 @@ static gboolean take_part(Given *given, const char *part)
     return take_limit(given, part);
 }
 
+/* Has one of the parts before it the same key? */
+static gboolean is_repeated(GStrv parts, guint index)
+{
+    gsize key = strcspn(parts[index], "=");
+
+    for (guint i = 1; i < index; i++) {
+        if (strncmp(parts[i], parts[index], key) == 0 && parts[i][key] == '=') {
+            return TRUE;
+        }
+    }
+    return FALSE;
+}
+
 /* What is wrong with it; NULL: nothing. Free with g_free(). */
 static char *take(Given *given, GStrv parts)
 {
@@ -118,6 +131,9 @@ static char *take(Given *given, GStrv parts)
     for (guint i = 1; parts[i]; i++) {
         if (!take_part(given, parts[i])) {
             return g_strdup_printf(_("“%s” is wrong"), parts[i]);
+        }
+        if (is_repeated(parts, i)) {
+            return g_strdup_printf(_("“%s” comes again"), parts[i]);
         }
     }
     return given->for_policy && !given->has_policy
@@ -137,7 +153,8 @@ static void complete_policy(Given *given)
     }
 }
 
-gboolean lodge_timer_option_parse(LodgeMachineTime *time, const char *text, GError **error)
+gboolean lodge_timer_option_parse(LodgeMachineTime *time, guint *taken, const char *text,
+                                  GError **error)
 {
     g_auto(GStrv) parts = g_strsplit(text, ",", -1);
     Given given = {0};
@@ -153,6 +170,13 @@ gboolean lodge_timer_option_parse(LodgeMachineTime *time, const char *text, GErr
               "well; rtc takes ,track=wall or guest"),
             text, wrong, PERCENT_MOST);
     }
+    if (*taken >> given.timer & 1) {
+        return lodge_error_refuse(error,
+                                  _("--timer %s: another --timer is about “%s” already; say all of "
+                                    "it in one"),
+                                  text, lodge_timer_name(given.timer));
+    }
+    *taken |= 1u << given.timer;
     if (given.absent && given.timer == LODGE_TIMER_LAPIC) {
         return lodge_error_refuse(
             error, _("--timer %s: virtual CPUs need the local APIC's timer; leave the option out"),
