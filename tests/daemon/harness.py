@@ -100,6 +100,20 @@ class Terminal:
         raise Failed(f'still there; it said {self.seen[-500:]!r}')
 
 
+def cores_of(runtime):
+    """Process ids of the cores that serve in a runtime folder."""
+    found = []
+    for path in (runtime / 'lodge').glob('core-*.sock'):
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as peer:
+            try:
+                peer.connect(str(path))
+            except ConnectionRefusedError:
+                continue
+            found.append(struct.unpack('3i', peer.getsockopt(
+                socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0])
+    return found
+
+
 class Daemon:
     """virtlodged with folders of its own. What it says is kept, and shown when a case fails."""
 
@@ -152,16 +166,7 @@ class Daemon:
 
     def cores(self):
         """Process ids of the cores that serve in this folder."""
-        found = []
-        for path in (self.folder / 'run/lodge').glob('core-*.sock'):
-            with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as peer:
-                try:
-                    peer.connect(str(path))
-                except ConnectionRefusedError:
-                    continue
-                found.append(struct.unpack('3i', peer.getsockopt(
-                    socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0])
-        return found
+        return cores_of(self.folder / 'run')
 
     def remove(self):
         if self.process and self.process.poll() is None:
