@@ -20,26 +20,59 @@ static void machine_free(gpointer data)
     g_free(machine);
 }
 
-/* Takes @domain. NULL when it has gone since it was listed. */
-static LodgeMachine *machine_new(virDomainPtr domain)
+/* What a listing shows, and what it is asked for as one call for all. */
+#define GROUPS                                                                        \
+    (VIR_DOMAIN_STATS_STATE | VIR_DOMAIN_STATS_CPU_TOTAL | VIR_DOMAIN_STATS_BALLOON | \
+     VIR_DOMAIN_STATS_VCPU)
+
+/* FALSE: not all of it is there. */
+static gboolean take_record(const virDomainStatsRecord *record, virDomainInfo *info_out)
+{
+    unsigned long long memory_kib, cpu_ns = 0;
+    unsigned int vcpus;
+    int state;
+
+    if (virTypedParamsGetInt(record->params, record->nparams, "state.state", &state) != 1 ||
+        virTypedParamsGetUInt(record->params, record->nparams, "vcpu.current", &vcpus) != 1 ||
+        virTypedParamsGetULLong(record->params, record->nparams, "balloon.maximum", &memory_kib) !=
+            1 ||
+        (virTypedParamsGetULLong(record->params, record->nparams, "cpu.time", &cpu_ns) != 1 &&
+         lodge_machine_is_active(state))) {
+        return FALSE;
+    }
+    *info_out = (virDomainInfo){
+        .state = (unsigned char)state,
+        .maxMem = (unsigned long)memory_kib,
+        .nrVirtCpu = (unsigned short)MIN(vcpus, G_MAXUINT16),
+        .cpuTime = cpu_ns,
+    };
+    return TRUE;
+}
+
+/* Takes @domain; @info may be NULL, when it is to be asked. NULL when it has gone since it was listed. */
+static LodgeMachine *machine_new(virDomainPtr domain, const virDomainInfo *info)
 {
     LodgeMachine *machine = g_new0(LodgeMachine, 1);
     char uuid[VIR_UUID_STRING_BUFLEN] = "";
-    virDomainInfo info;
+    virDomainInfo asked;
 
     machine->domain = domain;
     machine->name = g_utf8_make_valid(virDomainGetName(domain), -1);
-    if (virDomainGetInfo(domain, &info) < 0 || virDomainGetUUIDString(domain, uuid) < 0) {
+    if ((!info && virDomainGetInfo(domain, &asked) < 0) ||
+        virDomainGetUUIDString(domain, uuid) < 0) {
         machine_free(machine);
         return NULL;
     }
+    if (!info) {
+        info = &asked;
+    }
     machine->uuid = g_strdup(uuid);
-    machine->state = info.state;
-    machine->active = lodge_machine_is_active(info.state);
+    machine->state = info->state;
+    machine->active = lodge_machine_is_active(info->state);
     machine->id = machine->active ? (int)virDomainGetID(domain) : -1;
-    machine->vcpus = info.nrVirtCpu;
-    machine->memory_bytes = (guint64)info.maxMem * 1024;
-    machine->cpu_ns = info.cpuTime;
+    machine->vcpus = info->nrVirtCpu;
+    machine->memory_bytes = (guint64)info->maxMem * 1024;
+    machine->cpu_ns = info->cpuTime;
     return machine;
 }
 
@@ -50,27 +83,53 @@ static int by_name(gconstpointer a, gconstpointer b)
     return lodge_machine_compare_names(left->name, right->name);
 }
 
-GPtrArray *lodge_machines_list(virConnectPtr connection, GError **error)
+static void add(GPtrArray *machines, LodgeMachine *machine)
+{
+    if (machine) {
+        g_ptr_array_add(machines, machine);
+    }
+}
+
+/* FALSE: this hypervisor gives no statistics. */
+static gboolean list_by_stats(virConnectPtr connection, GPtrArray *machines)
+{
+    virDomainStatsRecordPtr *records = NULL;
+    int count = virConnectGetAllDomainStats(connection, GROUPS, &records, 0);
+
+    for (int i = 0; i < count; i++) {
+        virDomainInfo info;
+        gboolean whole = take_record(records[i], &info);
+
+        /* The record's own reference goes with it. */
+        virDomainRef(records[i]->dom);
+        add(machines, machine_new(records[i]->dom, whole ? &info : NULL));
+    }
+    virDomainStatsRecordListFree(records);
+    return count >= 0;
+}
+
+/* A call for the list, and one for each. */
+static gboolean list_one_by_one(virConnectPtr connection, GPtrArray *machines, GError **error)
 {
     virDomainPtr *domains = NULL;
-    GPtrArray *machines;
     int count = virConnectListAllDomains(connection, &domains, 0);
 
-    if (count < 0) {
-        lodge_connection_set_error(error, _("Cannot list the machines"));
-        return NULL;
-    }
-    machines = g_ptr_array_new_with_free_func(machine_free);
     for (int i = 0; i < count; i++) {
-        LodgeMachine *machine = machine_new(domains[i]);
-
-        if (machine) {
-            g_ptr_array_add(machines, machine);
-        }
+        add(machines, machine_new(domains[i], NULL));
     }
     free(domains);
+    return count >= 0 || lodge_connection_set_error(error, _("Cannot list the machines"));
+}
+
+GPtrArray *lodge_machines_list(virConnectPtr connection, GError **error)
+{
+    g_autoptr(GPtrArray) machines = g_ptr_array_new_with_free_func(machine_free);
+
+    if (!list_by_stats(connection, machines) && !list_one_by_one(connection, machines, error)) {
+        return NULL;
+    }
     g_ptr_array_sort(machines, by_name);
-    return machines;
+    return g_steal_pointer(&machines);
 }
 
 GPtrArray *lodge_machines_open(const char *uri, LodgeConnectionUse use,
