@@ -225,8 +225,32 @@ static void check_limits(LodgeFindings *findings, const char *root)
     }
 }
 
+/* Cores have scopes of their own in the user's systemd, which ends with the last session unless its user
+ * lingers: systemd's logind keeps a file for each who does. Without it nobody ends them. */
+static void check_logout(LodgeFindings *findings, const char *root)
+{
+    const char *runtime = g_getenv("XDG_RUNTIME_DIR");
+    g_autofree char *manager =
+        g_build_filename(runtime ? runtime : "/", "systemd", "private", NULL);
+    g_autofree char *lingers =
+        g_strconcat(root, "/var/lib/systemd/linger/", g_get_user_name(), NULL);
+
+    if (!g_file_test(manager, G_FILE_TEST_EXISTS)) {
+        return;
+    }
+    if (g_file_test(lingers, G_FILE_TEST_EXISTS)) {
+        lodge_findings_add(findings, "logout", LODGE_FINDING_GOOD, NULL,
+                           _("Logout: machines go on when you have logged out"));
+    } else {
+        lodge_findings_add(findings, "logout", LODGE_FINDING_NOTE,
+                           _("“loginctl enable-linger” lets them go on."),
+                           _("Logout: machines end with your last session"));
+    }
+}
+
 void lodge_host_check(LodgeFindings *findings, const char *root)
 {
+    check_logout(findings, root);
     check_kvm(findings, root);
     check_settings(findings, root);
     check_memory(findings, root);
