@@ -2,6 +2,7 @@
 /* Definitions on disk: what changes them. Reading them is in store-load.c. */
 #include "config/domain-store.h"
 
+#include "common/file-lock.h"
 #include "common/i18n.h"
 #include "common/lodge-error.h"
 #include "config/file-name.h"
@@ -9,7 +10,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/file.h>
 
 /* Of every machine, in the order in which they go. Its definition goes last: until then it is there. */
 static const char *const suffixes[] = {LODGE_STORE_AUTOSTART, LODGE_STORE_OLD, LODGE_STORE_NEW,
@@ -186,7 +186,7 @@ LodgeDomainStore *lodge_domain_store_open_watched(const char *folder, const Lodg
         return NULL;
     }
     /* A file system without locks keeps nobody out, which is no reason to refuse. */
-    if (flock(store->disk.folder, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK) {
+    if (lodge_file_lock(store->disk.folder) == -EWOULDBLOCK) {
         g_set_error(error, LODGE_ERROR, LODGE_ERROR_FAILED,
                     _("Cannot open the folder of machines “%s”: another process has it"), folder);
         return NULL;

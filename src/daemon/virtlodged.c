@@ -5,6 +5,7 @@
  *     options -> folder and lock -> definitions -> sockets -> machines that start by themselves -> loop
  *     -> sockets closed -> machines left to the next daemon -> calls answered -> clients cut off
  */
+#include "common/file-lock.h"
 #include "common/i18n.h"
 #include "common/lodge-error.h"
 #include "common/thread.h"
@@ -19,7 +20,6 @@
 #include <locale.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -99,7 +99,7 @@ static gboolean take_lock(Program *program, GError **error)
                     g_strerror(errno));
         return FALSE;
     }
-    if (flock(program->lock, LOCK_EX | LOCK_NB) < 0) {
+    if (lodge_file_lock(program->lock) < 0) {
         g_set_error(error, LODGE_ERROR, LODGE_ERROR_FAILED,
                     _("Another virtlodged serves “%s” already: “%s” is locked by it"),
                     program->folder, path);

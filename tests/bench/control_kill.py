@@ -21,7 +21,7 @@ import traceback
 import libvirt
 
 from figures import p99
-from harness import LIMIT_S, Daemon, Failed, check, equal, wait_for
+from harness import LIMIT_S, Daemon, Failed, check, equal, peer_pid, wait_for
 from ledger import ANY, Account, read_steps
 from restless import Machine, machines_of, talk
 
@@ -30,6 +30,7 @@ CLIENTS = 3
 # Kills come within so long of the beginning of the loops: some steps of each client.
 KILL_WITHIN_S, GO_ON_S = 0.3, 0.1
 AGAIN, AGAIN_WITHIN_S = 0.25, 0.05  # how often the next daemon is killed too, while it begins
+NEVER_CAME_S = 2                    # after that, what a killed client asked for never left it
 WIPE = 0.5                          # how often nothing is kept for the next round
 LEFTOVERS = 0.2                     # how often one waits then for what goes a while later
 # Of hv/op.h: HELLO that only asks, and its answer.
@@ -140,8 +141,7 @@ class Rig:
                 answer = peer.recv(4096)
             except (ConnectionError, FileNotFoundError):
                 return None, 0
-            pid = struct.unpack('3i', peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
-            return pid, WELCOME_DOMAINS.unpack_from(answer)[0] if answer else 0
+            return peer_pid(peer), WELCOME_DOMAINS.unpack_from(answer)[0] if answer else 0
 
     def connections(self):
         """How many the daemon has with clients."""
@@ -187,21 +187,19 @@ def check_machine(rig, account, domain):
         check(version is not None or number, f'{machine.name}: neither stored nor running')
     check(number in account.ids or (number and ANY in account.ids),
           f'{machine.name}: id {number}, of {account.ids}')
-    account.settle(version, number)
+    return version, number
 
 
-def check_folders(rig):
+def check_folders(rig, found):
     folder = rig.daemon.machines
-    stored = {account.machine.name for account in rig.accounts.values()
-              if account.versions != {None}}
+    stored = {name for name, (version, _) in found.items() if version is not None}
     names = {path.name for path in folder.iterdir()}
     check({f'{name}.xml' for name in stored} <= names, f'{stored} are stored, with files {names}')
     stray = names - {f'{name}{end}' for name in stored for end in ('.xml', '.old')} - {'journal'}
     check(not stray, f'stray files in {folder}: {stray}')
     check(not any((folder / 'journal').read_bytes()), 'the journal still says what is to be done')
     equal({path.name for path in (rig.daemon.folder / 'run/lodge/live').iterdir()},
-          {f'{number}.xml' for account in rig.accounts.values() for number in account.ids
-           if number is not None}, 'files of what runs')
+          {f'{number}.xml' for _, number in found.values() if number}, 'files of what runs')
     equal({path.name for path in rig.daemon.sockets.iterdir()},
           {'virtlodged-sock', 'virtlodged-sock-ro', 'virtlodged.pid'}, 'files of the daemon')
 
@@ -266,14 +264,30 @@ def check_answers(rig, connection):
                 raise Failed(f'{machine.name} does not answer on its console') from None
 
 
-def audit(rig):
-    """Everything is as it must be; what was not certain is from here on."""
-    connection = rig.open()
+def look(rig, connection):
+    """{name: (version, id)} of all."""
     listed = {domain.name(): domain for domain in connection.listAllDomains()}
     check(set(listed) <= set(rig.accounts), f'machines nobody made: {set(listed)}')
-    for name, account in rig.accounts.items():
-        check_machine(rig, account, listed.get(name))
-    check_folders(rig)
+    found = {name: check_machine(rig, account, listed.get(name))
+             for name, account in rig.accounts.items()}
+    check_folders(rig, found)
+    return found
+
+
+def audit(rig):
+    """Everything is as it must be; what was not certain is from here on."""
+    connection, found = rig.open(), {}
+
+    def problem():
+        try:
+            found.update(look(rig, connection))
+        except (Failed, libvirt.libvirtError) as error:
+            return str(error)  # a call of one who was killed may still be at work
+        return None
+
+    settle(problem)
+    for name, (version, number) in found.items():
+        rig.accounts[name].settle(version, number)
     check_cores(rig)
     for machine in rig.constant:
         if rig.accounts[machine.name].ids == {None}:
@@ -407,6 +421,32 @@ def kill_client(rig, chance):
 VICTIMS = {'virtlodged': kill_daemon, 'core': kill_core, 'client': kill_client}
 
 
+def await_last_step(rig):
+    """What a killed client has asked for last is done, though nobody is told; or it never came so far."""
+    begin, end = ([(None, None)] + list(read_steps(rig.dead.log)))[-1]
+    if not begin or end:
+        return
+    connection, account = rig.open(), rig.accounts[begin['machine']]
+
+    def is_done():
+        domain = {one.UUIDString(): one for one in connection.listAllDomains()}.get(
+            account.machine.uuid)
+        try:
+            return {
+                'define': lambda: domain and f'version {begin["version"]}<' in domain.XMLDesc(
+                    libvirt.VIR_DOMAIN_XML_INACTIVE),
+                'undefine': lambda: not domain or not domain.isPersistent(),
+                'destroy': lambda: not domain or not domain.isActive(),
+                'start': lambda: domain and domain.isActive(),
+                'create': lambda: domain and domain.isActive()}.get(begin['op'], lambda: True)()
+        except libvirt.libvirtError:
+            return False
+
+    end = time.monotonic() + NEVER_CAME_S
+    while not is_done() and time.monotonic() < end:
+        time.sleep(0.01)
+
+
 def run_round(rig, chance, victim, report):
     for client in rig.clients:
         client.tell(f'go {chance.getrandbits(32)}')
@@ -423,6 +463,8 @@ def run_round(rig, chance, victim, report):
         client.tell('stop')
     for client in alive:
         client.wait(b'idle\n')
+    if rig.dead:
+        await_last_step(rig)
     book(rig, moment, victim, report['pool'])
     audit(rig)
     if chance.random() < WIPE:
@@ -444,7 +486,8 @@ def run_rounds(args, seed, numbers, took):
             except Exception as error:
                 told = str(error) if isinstance(error, Failed) else traceback.format_exc()
                 print(f'control: kill: {json.dumps(report)}: {told}', file=sys.stderr)
-                print(rig.daemon.said()[-4000:], file=sys.stderr, flush=True)
+                print(f'status of virtlodged: {rig.daemon.process.poll()}; it said:\n'
+                      f'{rig.daemon.said()[-2000:]}', file=sys.stderr, flush=True)
                 return number
         wipe(rig, True)
     return None

@@ -39,6 +39,11 @@ def wait_for(condition, what, limit_s=LIMIT_S):
         time.sleep(0.01)
 
 
+def peer_pid(connected):
+    """The process that listens at the other end."""
+    return struct.unpack('3i', connected.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
+
+
 class Terminal:
     """A program on a terminal of its own."""
 
@@ -109,8 +114,7 @@ def cores_of(runtime):
                 peer.connect(str(path))
             except ConnectionRefusedError:
                 continue
-            found.append(struct.unpack('3i', peer.getsockopt(
-                socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0])
+            found.append(peer_pid(peer))
     return found
 
 
@@ -146,9 +150,10 @@ class Daemon:
         return self
 
     def serves(self):
-        """Whether somebody listens: a killed daemon's socket is still there."""
+        """Whether it listens: a killed daemon's socket is still there, and while that is about to start a
+        core, so is who listens, in the child."""
         with socket.socket(socket.AF_UNIX) as peer:
-            return peer.connect_ex(str(self.socket)) == 0
+            return peer.connect_ex(str(self.socket)) == 0 and peer_pid(peer) == self.process.pid
 
     def stop(self, number=signal.SIGTERM, status=0):
         self.process.send_signal(number)
