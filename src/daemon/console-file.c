@@ -189,6 +189,8 @@ void lodge_console_file_close(LodgeConsoleFile *file)
         return;
     }
     if (file->thread) {
+        /* First: what the ring takes from here on, nobody would write. */
+        lodge_console_ring_hold(file->ring);
         g_mutex_lock(&file->mutex);
         file->closing = TRUE;
         g_cond_signal(&file->changed);
@@ -196,7 +198,7 @@ void lodge_console_file_close(LodgeConsoleFile *file)
         g_thread_join(file->thread);
     }
     if (file->reader) {
-        lodge_console_ring_hold(file->ring, file->reader);
+        (void)lodge_console_ring_close(file->ring, file->reader);
     }
     g_cond_clear(&file->changed);
     g_mutex_clear(&file->mutex);

@@ -117,13 +117,10 @@ gboolean lodge_console_ring_close(LodgeConsoleRing *ring, guint reader)
     return resume;
 }
 
-void lodge_console_ring_hold(LodgeConsoleRing *ring, guint reader)
+void lodge_console_ring_hold(LodgeConsoleRing *ring)
 {
     g_mutex_lock(&ring->mutex);
-    if (ring->reader == reader) {
-        ring->reader = 0;
-        ring->held = TRUE;
-    }
+    ring->held = TRUE;
     g_mutex_unlock(&ring->mutex);
 }
 

@@ -39,10 +39,10 @@ guint lodge_console_ring_open(LodgeConsoleRing *ring, gboolean force, LodgeConso
 gboolean lodge_console_ring_close(LodgeConsoleRing *ring, guint reader);
 
 /**
- * The same, and take nothing from the guest any more: it is the core's to keep for who comes after us.
- * @ready is not called any more when this returns.
+ * Take nothing from the guest any more: it is the core's to keep for who comes after us. The reader
+ * reads on what there is.
  */
-void lodge_console_ring_hold(LodgeConsoleRing *ring, guint reader);
+void lodge_console_ring_hold(LodgeConsoleRing *ring);
 
 typedef enum {
     LODGE_RING_OPEN,

@@ -195,6 +195,7 @@ static void follow_file(LodgeInstance *instance, const LodgeDomainConfig *config
     }
     if (!start_file(instance, &error)) {
         g_warning("%s: %s", config->name, error->message);
+        g_clear_pointer(&instance->file, lodge_console_file_close);
     }
 }
 
@@ -338,8 +339,8 @@ void lodge_instance_destroy(LodgeInstance *instance, LodgeInstanceProgress *prog
                             gpointer user_data)
 {
     g_atomic_int_set(&instance->destroyed, TRUE);
-    lodge_instance_kill(instance);
     if (progress) {
+        lodge_instance_kill(instance);
         tell_progress(instance, progress, user_data);
     }
     hv_domain_destroy(instance->domain);
