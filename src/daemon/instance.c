@@ -25,7 +25,7 @@ struct _LodgeInstance {
     struct hv_domain *domain; /* two references: this one's, and lodge_instance_destroy()'s */
     gint destroyed;           /* atomic */
     LodgeStatMemory seen, seen_of_core;
-    guint64 pages_total;      /* when it was killed; its destroyer's */
+    guint64 pages_total; /* when it was killed; its destroyer's */
 };
 
 static void fill_share(const LodgeCpuShare *share, struct hv_sched_parameters *sched)
