@@ -15,12 +15,16 @@
 #include "common/sealed-file.h"
 
 /* A block is odd for microseconds, unless its writer has lost its CPU: that comes back in between. */
-#define TRIES 100
+#define TRIES      100
+
+/* Ids that a core has: no more machines can be shown. */
+#define BLOCKS_MAX 65536u
 
 struct LodgeStatReader {
     gsize bytes;
     const struct hv_stat_pages_header *header; /* mapped */
     guint blocks, records;                     /* as the header said, and checked */
+    _Atomic guint64 *seen; /* of each block, the handle; 0: none, or not known */
 };
 
 static gboolean refuse(GError **error, const char *why)
@@ -63,12 +67,13 @@ static gboolean check_header(LodgeStatReader *reader, GError **error)
     if (header.header_bytes != HV_STAT_PAGES_HEADER_BYTES ||
         header.block_bytes != HV_STAT_PAGES_BLOCK_BYTES ||
         header.record_bytes != sizeof(struct hv_stat_pages_record) ||
-        header.records != HV_STAT_PAGES_RECORDS ||
+        header.records != HV_STAT_PAGES_RECORDS || header.blocks > BLOCKS_MAX ||
         reader->bytes !=
             HV_STAT_PAGES_HEADER_BYTES + (guint64)header.blocks * HV_STAT_PAGES_BLOCK_BYTES) {
         return refuse(error, _("its sizes contradict each other"));
     }
     reader->blocks = header.blocks;
+    reader->seen = g_new0(_Atomic guint64, reader->blocks);
     reader->records = header.records;
     return TRUE;
 }
@@ -99,6 +104,7 @@ void lodge_stat_reader_close(LodgeStatReader *reader)
     if (reader->header) {
         munmap((void *)(guintptr)reader->header, reader->bytes);
     }
+    g_free(reader->seen);
     g_free(reader);
 }
 
@@ -239,15 +245,46 @@ static gboolean is_of(const LodgeStatReader *reader, guint block, enum hv_stat_p
            (kind != HV_STAT_PAGES_DOMAIN || load(&from->handle) == handle.v);
 }
 
+/* Whose each block is, as far as was seen: one look at all is for all who are looked for. */
+static void look_at_titles(const LodgeStatReader *reader)
+{
+    for (guint block = 0; block < reader->blocks; block++) {
+        const struct hv_stat_pages_block *from = block_at(reader, block);
+        guint64 handle = load(&from->kind) == HV_STAT_PAGES_DOMAIN ? load(&from->handle) : 0;
+
+        atomic_store_explicit(&reader->seen[block], handle, memory_order_relaxed);
+    }
+    rest(reader->header, reader->bytes);
+}
+
+static gboolean find_seen(const LodgeStatReader *reader, hv_handle handle, LodgeStatPlace *place)
+{
+    guint block = 0;
+
+    while (block < reader->blocks &&
+           (atomic_load_explicit(&reader->seen[block], memory_order_relaxed) != handle.v ||
+            !is_of(reader, block, HV_STAT_PAGES_DOMAIN, handle))) {
+        block++;
+    }
+    *place = block < reader->blocks ? block : 0;
+    return block < reader->blocks;
+}
+
 static gboolean find_place(const LodgeStatReader *reader, enum hv_stat_pages_kind kind,
                            hv_handle handle, LodgeStatPlace *place)
 {
     guint block = 0;
 
+    if (kind == HV_STAT_PAGES_DOMAIN) {
+        if (find_seen(reader, handle, place)) {
+            return TRUE;
+        }
+        look_at_titles(reader);
+        return find_seen(reader, handle, place);
+    }
     while (block < reader->blocks && !is_of(reader, block, kind, handle)) {
         block++;
     }
-    rest(reader->header, reader->bytes);
     *place = block < reader->blocks ? block : 0;
     return block < reader->blocks;
 }

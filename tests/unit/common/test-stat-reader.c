@@ -462,6 +462,13 @@ static void test_refuses(void)
     bad = good;
     bad.blocks = UINT32_MAX;
     TAP_OK(refused(forge(&bad, bytes, seals), "sizes"));
+    /* As long as it says, and more than any core has machines. */
+    bad.blocks = 100000;
+    TAP_OK(refused(
+        forge(&bad,
+              HV_STAT_PAGES_HEADER_BYTES + (off_t)bad.blocks * (off_t)HV_STAT_PAGES_BLOCK_BYTES,
+              seals),
+        "sizes"));
     bad = good;
     bad.records++;
     TAP_OK(refused(forge(&bad, bytes, seals), "sizes"));
