@@ -34,7 +34,9 @@ NEVER_CAME_S = 2                    # after that, what a killed client asked for
 WIPE = 0.5                          # how often nothing is kept for the next round
 LEFTOVERS = 0.2                     # how often one waits then for what goes a while later
 # Of hv/op.h: HELLO that only asks, and its answer.
-HELLO = struct.pack('<IIQiIQII', 40, 1, 1, 0, 0, 0x726f436567646f4c, 1, 0)
+OP_HEADER = pathlib.Path(__file__).resolve().parent.parent.parent / 'hv-core/include/hv/op.h'
+OP_VERSION = int(re.search(r'define HV_OP_VERSION +(\d+)u', OP_HEADER.read_text(encoding='utf-8'))[1])
+HELLO = struct.pack('<IIQiIQII', 40, 1, 1, 0, 0, 0x726f436567646f4c, OP_VERSION, 0)
 WELCOME_DOMAINS = struct.Struct('<24x40xI')
 
 
@@ -141,6 +143,8 @@ class Rig:
                 answer = peer.recv(4096)
             except (ConnectionError, FileNotFoundError):
                 return None, 0
+            status = struct.unpack_from('<i', answer, 16)[0] if answer else 0
+            check(status == 0, f'core {pool} answers HELLO with status {status}: {answer[24:]}')
             return peer_pid(peer), WELCOME_DOMAINS.unpack_from(answer)[0] if answer else 0
 
     def connections(self):
