@@ -38,7 +38,7 @@ class Machine:
 
     def xml(self, payload, version):
         pool = 'own' if self.own else 'shared'
-        return machine_xml(self.name, payload, 'payload=idle', memory_mib=4,
+        return machine_xml(self.name, payload, memory_mib=4,
                            more=f"<uuid>{self.uuid}</uuid><title>version {version}</title>"
                                 f"<lodge:pool mode='{pool}'/>")
 
