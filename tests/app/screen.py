@@ -7,6 +7,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import time
 import warnings
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'daemon'))
@@ -17,6 +18,7 @@ gi.require_version('Atspi', '2.0')
 from gi.repository import Atspi, GLib  # noqa: E402
 
 warnings.simplefilter('ignore', DeprecationWarning)
+PACE_S = 0.3
 VISIBLE, SENSITIVE = Atspi.StateType.VISIBLE, Atspi.StateType.SENSITIVE
 
 
@@ -91,6 +93,9 @@ class Screen:
         found = []
 
         def once():
+            # GTK 4.8 tells the bus of new widgets when it is idle, and ends with SIGSEGV when they
+            # are asked for before that (gtk_at_spi_root_queue_register()): it is given the time.
+            time.sleep(PACE_S)
             self.check_alive()
             try:
                 got = look()
@@ -102,7 +107,7 @@ class Screen:
         try:
             wait_for(once, what, 30)
         except Failed as error:
-            raise Failed(f'{error}; shown: {self.words()}') from None
+            raise Failed(f'{error}; wanted: {what}; shown: {self.words()}') from None
         return found[0]
 
     def nodes(self, role, name=None):
@@ -110,6 +115,11 @@ class Screen:
         meant = name if callable(name) else lambda got: name in (None, got)
         return [node for node in (walk(self.root) if self.root else ())
                 if node.get_role_name() == role and meant(node.get_name()) and is_shown(node)]
+
+    def lists(self, name):
+        """Is it a row of the list at the left?"""
+        return any(node.get_name() == name for top in self.nodes('list', 'Machines')
+                   for node in walk(top) if node.get_role_name() == 'label')
 
     def find(self, role, name=None):
         return self.until(lambda: next(iter(self.nodes(role, name)), None), f'a {role} {name!r}')

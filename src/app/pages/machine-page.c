@@ -3,6 +3,7 @@
 #include "app/pages/machine-page.h"
 
 #include "app/model/connection-item.h"
+#include "app/pages/console-page.h"
 #include "app/widgets/machine-row.h"
 #include "app/widgets/sparkline.h"
 #include "app/widgets/verb-bar.h"
@@ -18,6 +19,8 @@ struct _LodgeMachinePage {
     AdwActionRow *cpu, *vcpus, *memory, *connection, *uuid;
     LodgeSparkline *chart;
     LodgeVerbBar *verbs;
+    AdwViewStack *stack;
+    LodgeConsolePage *console;
 };
 
 G_DEFINE_FINAL_TYPE(LodgeMachinePage, lodge_machine_page, ADW_TYPE_BIN)
@@ -50,6 +53,14 @@ static void show(LodgeMachinePage *page)
     adw_action_row_set_subtitle(page->uuid, lodge_machine_item_get_uuid(machine));
 }
 
+/* Who opens a console takes it from whoever has it: not before somebody wants to see it. */
+static void follow_page(LodgeMachinePage *page)
+{
+    gboolean wanted = g_strcmp0(adw_view_stack_get_visible_child_name(page->stack), "console") == 0;
+
+    lodge_console_page_set_machine(page->console, wanted ? page->machine : NULL);
+}
+
 void lodge_machine_page_set_machine(LodgeMachinePage *page, LodgeMachineItem *machine)
 {
     g_return_if_fail(LODGE_IS_MACHINE_PAGE(page));
@@ -63,6 +74,7 @@ void lodge_machine_page_set_machine(LodgeMachinePage *page, LodgeMachineItem *ma
     g_set_object(&page->machine, machine);
     if (page->chart) {
         lodge_sparkline_set_machine(page->chart, machine);
+        follow_page(page);
     }
     if (machine) {
         page->notify = g_signal_connect_swapped(machine, "notify", G_CALLBACK(show), page);
@@ -81,6 +93,7 @@ static void lodge_machine_page_class_init(LodgeMachinePageClass *class)
     GtkWidgetClass *widget_class = GTK_WIDGET_CLASS(class);
 
     G_OBJECT_CLASS(class)->dispose = dispose;
+    g_type_ensure(LODGE_TYPE_CONSOLE_PAGE);
     g_type_ensure(LODGE_TYPE_SPARKLINE);
     g_type_ensure(LODGE_TYPE_VERB_BAR);
     gtk_widget_class_set_template_from_resource(widget_class, "/org/lodgevm/Lodge/machine-page.ui");
@@ -94,6 +107,9 @@ static void lodge_machine_page_class_init(LodgeMachinePageClass *class)
     gtk_widget_class_bind_template_child(widget_class, LodgeMachinePage, uuid);
     gtk_widget_class_bind_template_child(widget_class, LodgeMachinePage, chart);
     gtk_widget_class_bind_template_child(widget_class, LodgeMachinePage, verbs);
+    gtk_widget_class_bind_template_child(widget_class, LodgeMachinePage, stack);
+    gtk_widget_class_bind_template_child(widget_class, LodgeMachinePage, console);
+    gtk_widget_class_bind_template_callback(widget_class, follow_page);
 }
 
 static void lodge_machine_page_init(LodgeMachinePage *page)
