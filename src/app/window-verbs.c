@@ -8,7 +8,7 @@
 #include "common/i18n.h"
 #include "config/text.h"
 
-#define TOAST_S     8u
+#define UNDO_S      10u /* where there are no settings */
 #define LISTED_MOST 200u
 #define NAME_CHARS  64u
 
@@ -65,7 +65,14 @@ static void on_toast_gone(AdwToast *toast, LodgeWindow *window)
     }
 }
 
-static void delete (LodgeWindow *window, GPtrArray *machines)
+static guint undo_seconds(LodgeWindow *window)
+{
+    GSettings *settings = lodge_application_get_settings(lodge_window_get_application(window));
+
+    return settings ? g_settings_get_uint(settings, "undo-seconds") : UNDO_S;
+}
+
+static void delete_all(LodgeWindow *window, GPtrArray *machines)
 {
     g_autofree char *title = g_strdup_printf(
         g_dngettext(NULL, "%u machine deleted", "%u machines deleted", machines->len),
@@ -80,7 +87,7 @@ static void delete (LodgeWindow *window, GPtrArray *machines)
         g_ptr_array_add(window->deleting, g_object_ref(machines->pdata[i]));
     }
     hide(window, machines, TRUE);
-    adw_toast_set_timeout(toast, TOAST_S);
+    adw_toast_set_timeout(toast, undo_seconds(window));
     adw_toast_set_button_label(toast, _("Undo"));
     g_signal_connect_object(toast, "button-clicked", G_CALLBACK(on_undo), window,
                             G_CONNECT_SWAPPED);
@@ -143,7 +150,7 @@ static GtkWidget *make_list(GPtrArray *machines)
 static void on_response(AdwMessageDialog *dialog, const char *response, LodgeWindow *window)
 {
     if (g_strcmp0(response, "delete") == 0) {
-        delete (window, g_object_get_data(G_OBJECT(dialog), "machines"));
+        delete_all(window, g_object_get_data(G_OBJECT(dialog), "machines"));
     }
 }
 

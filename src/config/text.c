@@ -112,7 +112,7 @@ gboolean lodge_text_check_name(const char *name, GError **error)
     }
     if (bytes > LODGE_NAME_BYTES_MAX) {
         g_autofree char *rule =
-            g_strdup_printf(_("it has %" G_GSIZE_FORMAT " bytes of UTF-8, and may have %d"), bytes,
+            g_strdup_printf(_("it has %zu bytes of UTF-8, and may have %d"), bytes,
                             LODGE_NAME_BYTES_MAX);
 
         return refuse_name(error, name, rule);

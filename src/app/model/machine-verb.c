@@ -19,7 +19,7 @@ static int reset(virDomainPtr domain)
 }
 
 /* The definition first: else a machine that was ended would come back when something goes wrong. */
-static int delete (virDomainPtr domain)
+static int delete_machine(virDomainPtr domain)
 {
     if (virDomainIsPersistent(domain) != 0 && lodge_machine_undefine(domain) < 0 &&
         lodge_connection_error_code() != VIR_ERR_NO_DOMAIN) {
@@ -52,7 +52,7 @@ static const struct {
     [LODGE_VERB_FORCE_OFF] = {"force-off", N_("Force Off"), N_("Forcing off"),
                               N_("It was not ended"), RUNNING | PAUSED | ENDING, virDomainDestroy},
     [LODGE_VERB_DELETE] = {"delete", N_("Delete…"), N_("Deleting"), N_("It was not deleted"),
-                           RUNNING | PAUSED | ENDING | OFF, delete},
+                           RUNNING | PAUSED | ENDING | OFF, delete_machine},
 };
 
 typedef struct {
