@@ -111,9 +111,8 @@ gboolean lodge_text_check_name(const char *name, GError **error)
         return lodge_error_refuse(error, _("The name is empty: give it at least one character"));
     }
     if (bytes > LODGE_NAME_BYTES_MAX) {
-        g_autofree char *rule =
-            g_strdup_printf(_("it has %zu bytes of UTF-8, and may have %d"), bytes,
-                            LODGE_NAME_BYTES_MAX);
+        g_autofree char *rule = g_strdup_printf(_("it has %zu bytes of UTF-8, and may have %d"),
+                                                bytes, LODGE_NAME_BYTES_MAX);
 
         return refuse_name(error, name, rule);
     }

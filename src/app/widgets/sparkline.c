@@ -4,7 +4,7 @@
 
 #include "common/i18n.h"
 
-#define WIDTH_PX  64
+#define WIDTH_PX  48
 #define HEIGHT_PX 24
 
 struct _LodgeSparkline {
