@@ -197,6 +197,20 @@ static void test_console(void)
     gtk_window_destroy(GTK_WINDOW(window));
 }
 
+/* One that hangs is told of, while the main thread goes on; what it knew stays. */
+static void test_hangs(void)
+{
+    int daemon = atoi(g_getenv("LODGE_TEST_DAEMON"));
+
+    g_assert_cmpint(kill(daemon, SIGSTOP), ==, 0);
+    LOOP_UNTIL(lodge_connection_item_get_trouble(connection));
+    g_assert_nonnull(strstr(lodge_connection_item_get_trouble(connection), "does not answer"));
+    g_assert_cmpint(lodge_connection_item_get_state(connection), ==, LODGE_CONNECTION_OPEN);
+    g_assert_cmpint(lodge_machine_item_get_state(find("echo")), ==, VIR_DOMAIN_SHUTOFF);
+    g_assert_cmpint(kill(daemon, SIGCONT), ==, 0);
+    LOOP_UNTIL(!lodge_connection_item_get_trouble(connection));
+}
+
 /* The last: killed, it is lost by itself, and its machines are unknown, not gone. */
 static void test_killed(void)
 {
@@ -226,6 +240,7 @@ int main(int argc, char **argv)
     g_test_add_func("/app/daemon/refused", test_refused);
     g_test_add_func("/app/daemon/no-kernel", test_no_kernel);
     g_test_add_func("/app/daemon/console", test_console);
+    g_test_add_func("/app/daemon/hangs", test_hangs);
     g_test_add_func("/app/daemon/killed", test_killed);
     status = g_test_run();
     g_object_unref(connection);
