@@ -4,6 +4,7 @@
 #include "app/model/new-machines.h"
 #include "app/pages/console-page.h"
 
+#include "descendant.h"
 #include "loop.h"
 
 #include <vte/vte.h>
@@ -147,22 +148,6 @@ static void test_no_kernel(void)
     LOOP_UNTIL(!find("none-1") && !find("none-2"));
 }
 
-static VteTerminal *terminal_of(GtkWidget *widget)
-{
-    if (VTE_IS_TERMINAL(widget)) {
-        return VTE_TERMINAL(widget);
-    }
-    for (GtkWidget *child = gtk_widget_get_first_child(widget); child;
-         child = gtk_widget_get_next_sibling(child)) {
-        VteTerminal *found = terminal_of(child);
-
-        if (found) {
-            return found;
-        }
-    }
-    return NULL;
-}
-
 static gboolean shows(VteTerminal *terminal, const char *wanted)
 {
     g_autofree char *text = vte_terminal_get_text(terminal, NULL, NULL, NULL);
@@ -176,7 +161,7 @@ static void test_console(void)
     g_autoptr(GPtrArray) machines = g_ptr_array_new();
     GtkWidget *window = gtk_window_new();
     GtkWidget *page = g_object_new(LODGE_TYPE_CONSOLE_PAGE, NULL);
-    VteTerminal *terminal = terminal_of(page);
+    VteTerminal *terminal = VTE_TERMINAL(descendant(page, VTE_TYPE_TERMINAL, NULL));
 
     g_ptr_array_add(machines, find("echo"));
     gtk_window_set_default_size(GTK_WINDOW(window), 800, 400);

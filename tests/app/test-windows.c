@@ -11,6 +11,7 @@
 #include "app/widgets/verb-bar.h"
 #include "app/window.h"
 
+#include "descendant.h"
 #include "loop.h"
 
 #include <locale.h>
@@ -50,24 +51,6 @@ static GPtrArray *many(void)
     g_ptr_array_add(machines, machine());
     g_ptr_array_add(machines, machine());
     return machines;
-}
-
-/* The first descendant of a type for which @wanted says so. */
-static GtkWidget *descendant(GtkWidget *widget, GType type, const char *label)
-{
-    if (g_type_is_a(G_OBJECT_TYPE(widget), type) &&
-        (!label || g_strcmp0(gtk_button_get_label(GTK_BUTTON(widget)), label) == 0)) {
-        return widget;
-    }
-    for (GtkWidget *child = gtk_widget_get_first_child(widget); child;
-         child = gtk_widget_get_next_sibling(child)) {
-        GtkWidget *found = descendant(child, type, label);
-
-        if (found) {
-            return found;
-        }
-    }
-    return NULL;
 }
 
 static void test_rows(void)
