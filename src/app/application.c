@@ -235,9 +235,10 @@ static void lodge_application_class_init(LodgeApplicationClass *class)
 
 static void lodge_application_init(LodgeApplication *application)
 {
-    static const GOptionEntry options[] = {
-        {"version", 0, 0, G_OPTION_ARG_NONE, NULL, N_("Show the version"), NULL},
-        {G_OPTION_REMAINING, 0, 0, G_OPTION_ARG_STRING_ARRAY, NULL, NULL, N_("[URI…]")},
+    /* GApplication translates none of its own. */
+    const GOptionEntry options[] = {
+        {"version", 0, 0, G_OPTION_ARG_NONE, NULL, _("Show the version"), NULL},
+        {G_OPTION_REMAINING, 0, 0, G_OPTION_ARG_STRING_ARRAY, NULL, NULL, _("[URI…]")},
         {NULL},
     };
 

@@ -118,6 +118,15 @@ static void test_job_row(void)
     drop(row);
 }
 
+/* All of it fits the narrowest screen that there is. */
+static void check_width(GtkWidget *window)
+{
+    int minimum;
+
+    gtk_widget_measure(window, GTK_ORIENTATION_HORIZONTAL, -1, &minimum, NULL, NULL, NULL);
+    g_assert_cmpint(minimum, <=, 360);
+}
+
 static void test_window(void)
 {
     GtkWidget *window = GTK_WIDGET(lodge_window_new(application));
@@ -128,11 +137,13 @@ static void test_window(void)
     gtk_window_present(GTK_WINDOW(window));
     gtk_test_widget_wait_for_draw(window);
     LOOP_UNTIL(descendant(window, LODGE_TYPE_MACHINE_ROW, NULL));
+    check_width(window);
     gtk_widget_activate_action(window, "win.sort", "s", "cpu");
     gtk_widget_activate_action(window, "win.search", NULL);
     gtk_window_set_transient_for(GTK_WINDOW(dialog), GTK_WINDOW(window));
     gtk_window_present(GTK_WINDOW(dialog));
     gtk_test_widget_wait_for_draw(dialog);
+    check_width(dialog);
     /* Without a kernel there is nothing to create. */
     g_assert_false(gtk_widget_get_sensitive(descendant(dialog, GTK_TYPE_BUTTON, "Create")));
     gtk_window_destroy(GTK_WINDOW(dialog));

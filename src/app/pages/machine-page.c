@@ -4,6 +4,7 @@
 
 #include "app/model/connection-item.h"
 #include "app/pages/console-page.h"
+#include "app/pages/group-page.h"
 #include "app/widgets/machine-row.h"
 #include "app/widgets/sparkline.h"
 #include "app/widgets/verb-bar.h"
@@ -21,6 +22,7 @@ struct _LodgeMachinePage {
     LodgeVerbBar *verbs;
     AdwViewStack *stack;
     LodgeConsolePage *console;
+    LodgeGroupPage *timers, *locks;
 };
 
 G_DEFINE_FINAL_TYPE(LodgeMachinePage, lodge_machine_page, ADW_TYPE_BIN)
@@ -53,12 +55,16 @@ static void show(LodgeMachinePage *page)
     adw_action_row_set_subtitle(page->uuid, lodge_machine_item_get_uuid(machine));
 }
 
-/* Who opens a console takes it from whoever has it: not before somebody wants to see it. */
+/* Only the page that is shown asks. And who opens a console takes it from whoever has it. */
 static void follow_page(LodgeMachinePage *page)
 {
-    gboolean wanted = g_strcmp0(adw_view_stack_get_visible_child_name(page->stack), "console") == 0;
+    GtkWidget *shown = adw_view_stack_get_visible_child(page->stack);
+    LodgeMachineItem *machine = page->machine;
 
-    lodge_console_page_set_machine(page->console, wanted ? page->machine : NULL);
+    lodge_console_page_set_machine(page->console,
+                                   shown == GTK_WIDGET(page->console) ? machine : NULL);
+    lodge_group_page_set_machine(page->timers, shown == GTK_WIDGET(page->timers) ? machine : NULL);
+    lodge_group_page_set_machine(page->locks, shown == GTK_WIDGET(page->locks) ? machine : NULL);
 }
 
 void lodge_machine_page_set_machine(LodgeMachinePage *page, LodgeMachineItem *machine)
@@ -94,6 +100,7 @@ static void lodge_machine_page_class_init(LodgeMachinePageClass *class)
 
     G_OBJECT_CLASS(class)->dispose = dispose;
     g_type_ensure(LODGE_TYPE_CONSOLE_PAGE);
+    g_type_ensure(LODGE_TYPE_GROUP_PAGE);
     g_type_ensure(LODGE_TYPE_SPARKLINE);
     g_type_ensure(LODGE_TYPE_VERB_BAR);
     gtk_widget_class_set_template_from_resource(widget_class, "/org/lodgevm/Lodge/machine-page.ui");
@@ -109,10 +116,46 @@ static void lodge_machine_page_class_init(LodgeMachinePageClass *class)
     gtk_widget_class_bind_template_child(widget_class, LodgeMachinePage, verbs);
     gtk_widget_class_bind_template_child(widget_class, LodgeMachinePage, stack);
     gtk_widget_class_bind_template_child(widget_class, LodgeMachinePage, console);
+    gtk_widget_class_bind_template_child(widget_class, LodgeMachinePage, timers);
+    gtk_widget_class_bind_template_child(widget_class, LodgeMachinePage, locks);
     gtk_widget_class_bind_template_callback(widget_class, follow_page);
 }
+
+static const LodgeGroupColumn timer_columns[] = {
+    {"name", N_("Timer"), LODGE_GROUP_TEXT},
+    {"policy", N_("Policy"), LODGE_GROUP_TEXT},
+    {"vcpu", N_("vCPU"), LODGE_GROUP_NUMBER},
+    {"period_ns", N_("Period"), LODGE_GROUP_SPAN},
+    {"fired", N_("Fired"), LODGE_GROUP_NUMBER},
+    {"accepted", N_("Accepted"), LODGE_GROUP_NUMBER},
+    {"merged", N_("Merged"), LODGE_GROUP_NUMBER},
+    {"discarded", N_("Discarded"), LODGE_GROUP_NUMBER},
+    {"pending", N_("Pending"), LODGE_GROUP_NUMBER},
+    {"late.p50", N_("Late, p50"), LODGE_GROUP_SPAN},
+    {"late.p99", N_("Late, p99"), LODGE_GROUP_SPAN},
+    {"late.max", N_("Late, most"), LODGE_GROUP_SPAN},
+};
+
+static const LodgeGroupColumn lock_columns[] = {
+    {"class", N_("Lock"), LODGE_GROUP_TEXT},
+    {"instance", N_("Number"), LODGE_GROUP_NUMBER},
+    {"kind", N_("Kind"), LODGE_GROUP_TEXT},
+    {"lost", N_("Time lost"), LODGE_GROUP_SPAN},
+    {"acquired", N_("Taken"), LODGE_GROUP_NUMBER},
+    {"contended", N_("Waited for"), LODGE_GROUP_NUMBER},
+    {"wait.total", N_("Wait, in all"), LODGE_GROUP_SPAN},
+    {"wait.p99", N_("Wait, p99"), LODGE_GROUP_SPAN},
+    {"wait.max", N_("Wait, most"), LODGE_GROUP_SPAN},
+    {"hold.p50", N_("Held, p50"), LODGE_GROUP_SPAN},
+    {"hold.p99", N_("Held, p99"), LODGE_GROUP_SPAN},
+    {"hold.max", N_("Held, most"), LODGE_GROUP_SPAN},
+};
 
 static void lodge_machine_page_init(LodgeMachinePage *page)
 {
     gtk_widget_init_template(GTK_WIDGET(page));
+    lodge_group_page_set_group(page->timers, "timer", timer_columns, G_N_ELEMENTS(timer_columns),
+                               N_("This connection’s hypervisor tells nothing of timers."));
+    lodge_group_page_set_group(page->locks, "lock", lock_columns, G_N_ELEMENTS(lock_columns),
+                               N_("This connection’s hypervisor tells nothing of locks."));
 }
