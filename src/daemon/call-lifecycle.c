@@ -5,6 +5,7 @@
 #include "common/i18n.h"
 
 #include <libvirt/libvirt.h>
+#include <string.h>
 
 static gboolean create(LodgeCall *call, void *args, void *ret, GError **error)
 {
@@ -123,11 +124,28 @@ static gboolean resume(LodgeCall *call, void *args, void *ret, GError **error)
     return lodge_machine_resume(call->machine, error);
 }
 
+/* It goes into messages, and is kept. */
+static gboolean check_group(const char *name, GError **error)
+{
+    gsize bytes = strlen(name);
+
+    if (bytes > LODGE_FD_GROUP_NAME_BYTES_MAX) {
+        return lodge_refuse(error, VIR_ERR_INVALID_ARG,
+                            _("The name of a descriptor group has %zu bytes; it can have %u"),
+                            bytes, LODGE_FD_GROUP_NAME_BYTES_MAX);
+    }
+    return lodge_call_check_text(_("name of a descriptor group"), name, error) &&
+           lodge_text_check_line(_("name of a descriptor group"), name, error);
+}
+
 static gboolean associate_fds(LodgeCall *call, void *args, void *ret, GError **error)
 {
     const lv_domain_string_flags_args *asked = args;
 
     (void)ret;
+    if (!check_group(asked->text, error)) {
+        return FALSE;
+    }
     if (!call->fds) {
         return lodge_refuse(error, VIR_ERR_INVALID_ARG, _("No descriptors came for the group “%s”"),
                             asked->text);
@@ -137,7 +155,6 @@ static gboolean associate_fds(LodgeCall *call, void *args, void *ret, GError **e
                                   VIR_DOMAIN_FD_ASSOCIATE_SECLABEL_RESTORE |
                                       VIR_DOMAIN_FD_ASSOCIATE_SECLABEL_WRITABLE,
                                   error) &&
-           lodge_text_check_line(_("name of a descriptor group"), asked->text, error) &&
            lodge_fd_groups_put(call->daemon->fds, call->client, (const guint8 *)asked->dom.uuid,
                                asked->text, call->fds, error);
 }

@@ -64,7 +64,7 @@ static JsonNode *answer_error(const char *class_name, const char *description)
 static JsonNode *execute(LodgeInstance *instance, const char *name, JsonObject *arguments)
 {
     g_autoptr(GError) error = NULL;
-    g_autofree char *text = NULL;
+    g_autofree char *text = NULL, *quoted = NULL;
 
     for (gsize i = 0; i < G_N_ELEMENTS(commands); i++) {
         if (strcmp(name, commands[i].name) == 0) {
@@ -74,8 +74,9 @@ static JsonNode *execute(LodgeInstance *instance, const char *name, JsonObject *
                          : answer_error("GenericError", error->message);
         }
     }
-    text = g_strdup_printf(_("There is no command “%.64s”; there are lodge-stats and lodge-locks"),
-                           name);
+    quoted = lodge_text_quote(name);
+    text =
+        g_strdup_printf(_("There is no command %s; there are lodge-stats and lodge-locks"), quoted);
     return answer_error("CommandNotFound", text);
 }
 

@@ -48,12 +48,13 @@ static LodgeMessageHeader answer_to(const LodgeMessageHeader *header, LodgeMessa
 GBytes *lodge_dispatch_encode_error(const LodgeMessageHeader *header, const GError *error)
 {
     const LodgeMessageHeader answer = answer_to(header, LODGE_MESSAGE_ERROR);
+    g_autofree lv_string text = NULL;
     GBytes *message;
-    lv_string text;
     lv_error wire;
 
     lodge_libvirt_error_fill(error, &text, &wire);
     message = lodge_message_encode(&answer, (xdrproc_t)xdr_lv_error, &wire, NULL);
+    /* It is bounded. */
     g_assert(message);
     return message;
 }

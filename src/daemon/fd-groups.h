@@ -13,7 +13,9 @@
 #include <gio/gunixfdlist.h>
 
 /* Descriptors that one connection may have given. */
-#define LODGE_FD_GROUPS_FDS_MAX 512u
+#define LODGE_FD_GROUPS_FDS_MAX       512u
+/* Of a group's name. */
+#define LODGE_FD_GROUP_NAME_BYTES_MAX 255u
 
 typedef struct _LodgeFdGroups LodgeFdGroups;
 
@@ -24,6 +26,7 @@ void lodge_fd_groups_free(LodgeFdGroups *groups);
  * Give a machine a group; one of that name that it has is replaced, whoever gave that.
  *
  * @owner  the connection; only compared.
+ * @name   a line of UTF-8 of at most LODGE_FD_GROUP_NAME_BYTES_MAX; copied.
  * @fds    a reference is taken.
  *
  * Returns FALSE with LODGE_ERROR_INPUT when the connection would have given too many.

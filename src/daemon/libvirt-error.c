@@ -4,6 +4,8 @@
 
 #include "common/lodge-error.h"
 
+#include <string.h>
+
 G_DEFINE_QUARK(lodge - libvirt - error - quark, lodge_libvirt_error)
 
 gboolean lodge_refuse(GError **error, virErrorNumber number, const char *format, ...)
@@ -29,9 +31,25 @@ static int number_of(const GError *error)
     return VIR_ERR_OPERATION_FAILED;
 }
 
+/* The beginning, up to a whole character. */
+static char *bound(const char *message)
+{
+    gsize bytes = strnlen(message, LODGE_LIBVIRT_ERROR_BYTES_MAX + 1);
+    char *valid = g_utf8_make_valid(message, (gssize)bytes);
+    gsize cut = LODGE_LIBVIRT_ERROR_BYTES_MAX;
+
+    if (strlen(valid) > cut) {
+        while (((guchar)valid[cut] & 0xc0) == 0x80) {
+            cut--;
+        }
+        valid[cut] = '\0';
+    }
+    return valid;
+}
+
 void lodge_libvirt_error_fill(const GError *error, lv_string *text, lv_error *error_out)
 {
-    *text = error->message;
+    *text = bound(error->message);
     /* Some of libvirt's own domains make its clients print or do other things. */
     *error_out = (lv_error){
         .code = number_of(error),
