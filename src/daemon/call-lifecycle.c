@@ -172,7 +172,7 @@ static const LodgeCallEntry entries[] = {
     {LV_DOMAIN_INJECT_NMI, LODGE_CALL_WRITES, inject_nmi, TRUE},
     {LV_DOMAIN_SUSPEND, LODGE_CALL_WRITES, suspend, TRUE},
     {LV_DOMAIN_RESUME, LODGE_CALL_WRITES, resume, TRUE},
-    {LV_DOMAIN_FD_ASSOCIATE, LODGE_CALL_WRITES, associate_fds, TRUE},
+    {LV_DOMAIN_FD_ASSOCIATE, LODGE_CALL_WRITES_WITH_FDS, associate_fds, TRUE},
 };
 
 const LodgeCallFamily lodge_calls_lifecycle = {LV_REMOTE, entries, G_N_ELEMENTS(entries)};

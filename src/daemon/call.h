@@ -16,7 +16,7 @@ typedef struct {
     LodgeDaemon *daemon;
     LodgeClient *client;
     LodgeStreamName name;
-    GUnixFDList *fds;      /* that came with it, or NULL */
+    GUnixFDList *fds;      /* that came with it, or NULL: with LODGE_CALL_WRITES_WITH_FDS */
     LodgeMachine *machine; /* that the call is about: with LodgeCallEntry.on_machine */
     /* Called when the reply is on its way: what follows it, such as a stream's first bytes. */
     void (*then)(LodgeClient *client, gpointer data);
@@ -35,9 +35,10 @@ typedef struct {
 typedef gboolean LodgeHandler(LodgeCall *call, void *args, void *ret, GError **error);
 
 typedef enum {
-    LODGE_CALL_WRITES,         /* not for clients that only look */
-    LODGE_CALL_READS,          /* for those too */
-    LODGE_CALL_BEFORE_OPENING, /* without an open connection too */
+    LODGE_CALL_WRITES,          /* not for clients that only look */
+    LODGE_CALL_WRITES_WITH_FDS, /* likewise; of all others, descriptors that come along are closed */
+    LODGE_CALL_READS,           /* for those too */
+    LODGE_CALL_BEFORE_OPENING,  /* without an open connection too */
 } LodgeCallRight;
 
 typedef struct {

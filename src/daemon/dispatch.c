@@ -76,7 +76,7 @@ static gboolean check_right(LodgeClient *client, const LodgeCallEntry *entry, co
         return lodge_refuse(error, VIR_ERR_INVALID_CONN,
                             _("The connection is not open: %s comes after connect_open"), name);
     }
-    if (entry->right == LODGE_CALL_WRITES && lodge_client_is_read_only(client)) {
+    if (entry->right != LODGE_CALL_READS && lodge_client_is_read_only(client)) {
         return lodge_refuse(error, VIR_ERR_OPERATION_DENIED,
                             _("The connection is read-only, and %s changes something"), name);
     }
@@ -143,7 +143,9 @@ void lodge_dispatch(LodgeDaemon *daemon, LodgeClient *client, const LodgeMessage
         send_error(client, header, error);
         return;
     }
-    pending->call.fds = g_steal_pointer(&given);
+    if (pending->entry->right == LODGE_CALL_WRITES_WITH_FDS) {
+        pending->call.fds = g_steal_pointer(&given);
+    }
     lodge_client_begin_call(client);
     /* It can fail to make another thread; those there are will come to it. */
     g_thread_pool_push(daemon->workers, pending, NULL);
