@@ -80,7 +80,11 @@ static gboolean create_domain(LodgeInstance *instance, const LodgeDomainConfig *
         lodge_error_set_errno(error, rc, _("Cannot make the machine “%s” (%s)"), config->name, why);
         return FALSE;
     }
-    return hold_again(instance, error);
+    if (!hold_again(instance, error)) {
+        lodge_core_keep_ring(instance->core, instance->console);
+        return FALSE;
+    }
+    return TRUE;
 }
 
 static gboolean set_policies(LodgeInstance *instance, const LodgeDomainConfig *config,
@@ -240,6 +244,9 @@ void lodge_instance_unref(LodgeInstance *instance)
             /* It goes on without us, and writes until the connection has ended. */
             lodge_core_keep_ring(instance->core, instance->console);
             hv_domain_put(instance->domain);
+        } else if (instance->domain) {
+            /* What it has written may still be on its way to the ring. */
+            lodge_core_client_detach(instance->domain);
         }
         hv_domain_put(instance->domain);
         lodge_builder_free(instance->builder);

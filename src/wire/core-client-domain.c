@@ -408,8 +408,19 @@ int lodge_core_client_attach(struct hv_domain *domain, const struct hv_console_o
         *position_out = answer.body.attached.position;
         return 0;
     }
+    lodge_core_client_detach(domain);
+    return rc;
+}
+
+void lodge_core_client_detach(struct hv_domain *domain)
+{
+    struct hv_core *core = domain->core;
+
     pthread_mutex_lock(&core->mutex);
     domain->console = NULL;
+    while (core->telling == domain) {
+        g_assert(g_thread_self() != core->teller);
+        pthread_cond_wait(&core->told, &core->mutex);
+    }
     pthread_mutex_unlock(&core->mutex);
-    return rc;
 }

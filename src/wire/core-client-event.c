@@ -133,6 +133,12 @@ void core_event_retry(struct hv_domain *domain)
 
 /* ---- the events' thread ---- */
 
+/* As it was taken: another may be attached before we are out of it. */
+typedef struct {
+    const struct hv_console_ops *ops; /* NULL: nobody takes the output */
+    void *context;
+} CoreConsole;
+
 static void accept_output(struct hv_domain *domain)
 {
     struct hv_op_request request;
@@ -141,7 +147,7 @@ static void accept_output(struct hv_domain *domain)
     core_send(domain->core, HV_OP_ACCEPT, &request, sizeof(request.body.accept));
 }
 
-static void write_output(struct hv_domain *domain, const struct hv_console_ops *console)
+static void write_output(struct hv_domain *domain, const CoreConsole *console)
 {
     guint64 before = domain->position;
     gsize taken = 0;
@@ -149,7 +155,7 @@ static void write_output(struct hv_domain *domain, const struct hv_console_ops *
     do {
         gsize length = domain->output->len;
 
-        taken = console->write(domain->console_context, domain->output->data, length);
+        taken = console->ops->write(console->context, domain->output->data, length);
         taken = MIN(taken, length);
         g_byte_array_remove_range(domain->output, 0, (guint)taken);
         domain->position += taken;
@@ -181,35 +187,47 @@ static gboolean add_output(struct hv_domain *domain, const CoreEvent *event)
     return domain->output->len <= HV_OP_CONSOLE_WINDOW;
 }
 
-static struct hv_domain *get_domain(struct hv_core *core, guint64 handle,
-                                    const struct hv_console_ops **console_out)
+/* Its console, if it has one, stays until end_telling(): lodge_core_client_detach() waits. */
+static struct hv_domain *begin_telling(struct hv_core *core, guint64 handle,
+                                       CoreConsole *console_out)
 {
     struct hv_domain *domain;
 
     pthread_mutex_lock(&core->mutex);
     domain = core_domain_find_locked(core, handle);
-    *console_out = domain ? domain->console : NULL;
+    *console_out = domain ? (CoreConsole){domain->console, domain->console_context}
+                          : (CoreConsole){NULL, NULL};
+    core->telling = console_out->ops ? domain : NULL;
     pthread_mutex_unlock(&core->mutex);
     return domain;
 }
 
+static void end_telling(struct hv_core *core, struct hv_domain *domain)
+{
+    pthread_mutex_lock(&core->mutex);
+    core->telling = NULL;
+    pthread_cond_broadcast(&core->told);
+    core_domain_unref_locked(domain);
+    pthread_mutex_unlock(&core->mutex);
+}
+
 static void tell_output(struct hv_core *core, const CoreEvent *event)
 {
-    const struct hv_console_ops *console;
-    struct hv_domain *domain = get_domain(core, event->handle.v, &console);
+    CoreConsole console;
+    struct hv_domain *domain = begin_telling(core, event->handle.v, &console);
 
     if (!domain) {
         return;
     }
-    if (console) {
+    if (console.ops) {
         if (event->output && !add_output(domain, event)) {
             core_lose(core);
         }
         if (domain->output->len > 0) {
-            write_output(domain, console);
+            write_output(domain, &console);
         }
     }
-    hv_domain_put(domain);
+    end_telling(core, domain);
 }
 
 static void tell(struct hv_core *core, const CoreEvent *event)

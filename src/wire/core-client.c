@@ -267,6 +267,7 @@ static void free_core(struct hv_core *core)
     g_hash_table_unref(core->domains);
     pthread_cond_destroy(&core->changed);
     pthread_cond_destroy(&core->news);
+    pthread_cond_destroy(&core->told);
     pthread_mutex_destroy(&core->sending);
     pthread_mutex_destroy(&core->mutex);
     g_free(core);
@@ -294,6 +295,7 @@ static struct hv_core *new_core(const LodgeCoreEvents *events, gpointer user_dat
     pthread_mutex_init(&core->mutex, NULL);
     init_changed(&core->changed);
     pthread_cond_init(&core->news, NULL);
+    pthread_cond_init(&core->told, NULL);
     g_queue_init(&core->events_queued);
     core->calls = g_hash_table_new(g_int64_hash, g_int64_equal);
     core->domains = g_hash_table_new(g_int64_hash, g_int64_equal);

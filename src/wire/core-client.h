@@ -75,7 +75,7 @@ HV_MUST_CHECK int lodge_core_client_keep(struct hv_domain *domain);
  * Take the output of a machine that an earlier controller has made. What that had not taken comes
  * first, the latest 64 KiB at most.
  *
- * @console  borrowed for the domain's life.
+ * @console  borrowed until lodge_core_client_detach(), or the connection is closed.
  *
  * Returns 0 and how many bytes came before the first that comes now; -ENOENT; -ENOTSUP when it was made
  * without a console; -EEXIST when somebody takes it already; -ENOTCONN.
@@ -83,3 +83,13 @@ HV_MUST_CHECK int lodge_core_client_keep(struct hv_domain *domain);
 HV_MUST_CHECK int lodge_core_client_attach(struct hv_domain *domain,
                                            const struct hv_console_ops *console, void *context,
                                            guint64 *position_out);
+
+/**
+ * Take a machine's console away from it, one that it was made with or that was attached. When this
+ * returns, the console is not being called, and never is again: only then may its context go, for
+ * output that the core has sent already is told after the machine is destroyed, too. What it has
+ * not taken by then it does not get. A machine without one is left as it is.
+ *
+ * Waits for a console's write() that is running; so not from one of this machine.
+ */
+void lodge_core_client_detach(struct hv_domain *domain);

@@ -13,5 +13,13 @@ void capture_begin(gsize room);
 /** From now on, so many more. */
 void capture_set_room(gsize room);
 
+/** Takes a byte at a time, once in a process, and the first not before capture_slow_go(). */
+extern const struct hv_console_ops capture_slow_ops;
+
+bool capture_slow_begun(void);
+void capture_slow_go(void);
+/** Bytes it has taken. */
+int capture_slow_taken(void);
+
 bool capture_is(const char *text);
 bool capture_holds(const char *text);

@@ -11,6 +11,7 @@
 #include <hv/lock-stats.h>
 #include <hv/op.h>
 #include <hv/stat-pages.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -22,7 +23,7 @@ static struct hv_core *core;
 static struct hv_op_request request;
 static struct hv_op_answer answer;
 
-static gint lost;
+static gint lost, states;
 
 static void on_lost(gpointer user_data)
 {
@@ -30,7 +31,13 @@ static void on_lost(gpointer user_data)
     g_atomic_int_inc(&lost);
 }
 
-static const LodgeCoreEvents events = {.lost = on_lost};
+static void on_state(gpointer user_data, hv_handle handle, const struct hv_domain_status *status)
+{
+    (void)user_data, (void)handle, (void)status;
+    g_atomic_int_inc(&states);
+}
+
+static const LodgeCoreEvents events = {.state = on_state, .lost = on_lost};
 
 static bool hear(void)
 {
@@ -110,7 +117,7 @@ static GThread *greet(void)
     int pair[2];
     GThread *thread;
 
-    lost = 0;
+    lost = states = 0;
     capture_begin(G_MAXSIZE);
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) {
         return NULL;
@@ -173,6 +180,9 @@ static void *pause_domain(void *domain)
     return GINT_TO_POINTER(hv_domain_pause(domain));
 }
 
+/* Whose console the next machine has. */
+static const struct hv_console_ops *console_of_made = &capture_ops;
+
 /* A machine with a console, as if it had been made. */
 static void *create(void *context)
 {
@@ -181,7 +191,7 @@ static void *create(void *context)
         .engine = "soft",
         .memory_bytes = 2 * HV_MIB,
         .vcpus = 1,
-        .console = &capture_ops,
+        .console = console_of_made,
     };
     struct hv_domain *domain = NULL;
     int rc = hv_domain_create(context, &config, &domain, NULL, 0);
@@ -398,6 +408,67 @@ static void test_output_beyond(void)
     end();
 }
 
+static gint taken_at_detach;
+
+static void *detach(void *domain)
+{
+    lodge_core_client_detach(domain);
+    g_atomic_int_set(&taken_at_detach, capture_slow_taken());
+    return NULL;
+}
+
+/* As soon as there is no other: whoever detaches it has begun to. */
+static void *attach(void *domain)
+{
+    uint64_t position;
+    int rc;
+
+    do {
+        rc = lodge_core_client_attach(domain, &capture_ops, NULL, &position);
+    } while (rc == -EEXIST);
+    return GINT_TO_POINTER(rc);
+}
+
+/* Who has taken its console away may free it: nobody is in it, and nobody goes there again. Output that
+ * the machine owed comes after it was destroyed, and before it is said to be gone. */
+static void test_detach(void)
+{
+    struct hv_domain *domain;
+    GThread *detacher, *attacher;
+
+    taken_at_detach = -1;
+    TAP_OK(begin());
+    console_of_made = &capture_slow_ops;
+    domain = make();
+    console_of_made = &capture_ops;
+    TAP_OK(domain);
+    TAP_OK(write_output(0x10001, 0, "abc"));
+    TAP_AWAIT(capture_slow_begun());
+    detacher = g_thread_new("detach", detach, domain);
+    attacher = g_thread_new("attach", attach, domain);
+    TAP_OK(hear() && request.header.op == HV_OP_ATTACH);
+    /* Time for one that does not wait. */
+    for (unsigned i = 0; i < 1000 && g_atomic_int_get(&taken_at_detach) < 0; i++) {
+        sched_yield();
+    }
+    memset(&answer.body.refusal, 0, sizeof(answer.body.refusal));
+    TAP_OK(say(HV_OP_ATTACH, request.header.serial, -ENOENT, sizeof(answer.body.refusal), -1));
+    capture_slow_go();
+    TAP_EQ(GPOINTER_TO_INT(g_thread_join(attacher)), -ENOENT);
+    g_thread_join(detacher);
+    TAP_EQ(g_atomic_int_get(&taken_at_detach), 3);
+    TAP_OK(hear() && request.header.op == HV_OP_ACCEPT);
+    TAP_OK(write_output(0x10001, 3, "owed"));
+    hv_domain_console_writable(domain);
+    answer.body.state = (struct hv_op_state){0x10001, {.state = HV_DOMAIN_STATE_GONE}};
+    TAP_OK(say(HV_OP_STATE, 0, 0, sizeof(answer.body.state), -1));
+    TAP_AWAIT(g_atomic_int_get(&states) == 1);
+    TAP_EQ(capture_slow_taken(), 3);
+    TAP_OK(capture_is(""));
+    hv_domain_put(domain);
+    end();
+}
+
 #define ALL_SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
 
 static struct {
@@ -512,6 +583,7 @@ int main(int argc, char **argv)
         {"wire.core-client.listing", test_listing},
         {"wire.core-client.output", test_output},
         {"wire.core-client.output-beyond", test_output_beyond},
+        {"wire.core-client.detach", test_detach},
         {"wire.core-client.report", test_report},
     };
     return tap_run(argc, argv, cases, HV_ARRAY_LEN(cases));
