@@ -35,7 +35,8 @@ static const char *check_hello(const struct hv_op_request *request)
         return "HELLO has another magic number";
     }
     if (hello->version != HV_OP_VERSION) {
-        return "HELLO asks for a version that this core does not speak";
+        HV_STATIC_ASSERT(HV_OP_VERSION == 1, "the sentence names it");
+        return "HELLO asks for another version than this core's, which is 1";
     }
     return hello->lease <= 1 ? NULL : "a lease is wanted or not, 1 or 0";
 }

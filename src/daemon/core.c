@@ -5,6 +5,7 @@
 #include "common/stats-json.h"
 #include "wire/core-launch.h"
 
+#include <errno.h>
 #include <stdatomic.h>
 #include <unistd.h>
 
@@ -23,6 +24,7 @@ struct _LodgeCore {
     LodgeStatReader *pages; /* NULL: it shares none */
     /* Atomic. */
     gint lost;
+    _Atomic guint64 unwritten_ns; /* pages from before then were asked for anew, in vain */
     GMutex mutex;
     /* Guarded by mutex. */
     GHashTable *watches; /* handle -> Watch */
@@ -182,7 +184,8 @@ static struct hv_stat *read_pages(const LodgeCore *core, struct hv_domain *domai
     g_autofree struct hv_stat *stats =
         g_new(struct hv_stat, lodge_stat_reader_records(core->pages));
     LodgeStatPlace place = atomic_load_explicit(&memory->place, memory_order_relaxed);
-    guint64 asked = atomic_load_explicit(&memory->asked_ns, memory_order_relaxed);
+    guint64 asked = MAX(atomic_load_explicit(&memory->asked_ns, memory_order_relaxed),
+                        atomic_load_explicit(&core->unwritten_ns, memory_order_relaxed));
     LodgeStatTitle title;
     guint count;
 
@@ -216,10 +219,12 @@ struct hv_stat *lodge_core_ask_stats(LodgeCore *core, struct hv_domain *domain,
 
 void lodge_core_write_stats(LodgeCore *core)
 {
-    /* What it has not written is asked for, machine by machine. */
     int rc = core->pages ? hv_core_write_stats(core->core) : 0;
 
-    (void)rc;
+    /* An older core cannot: it is asked for each machine's. */
+    if (rc == -ENOTSUP) {
+        atomic_store_explicit(&core->unwritten_ns, now_ns(), memory_order_relaxed);
+    }
 }
 
 LodgeCore *lodge_core_ref(LodgeCore *core)

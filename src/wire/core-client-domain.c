@@ -231,7 +231,7 @@ int hv_domain_press_power(struct hv_domain *domain)
 
 int hv_domain_press_nmi(struct hv_domain *domain)
 {
-    return core_call_domain(domain, HV_OP_NMI, NULL, 0);
+    return core_result_of_younger(core_call_domain(domain, HV_OP_NMI, NULL, 0));
 }
 
 int hv_domain_kill(struct hv_domain *domain)

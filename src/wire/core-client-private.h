@@ -4,6 +4,7 @@
 
 #include "wire/core-client.h"
 
+#include <errno.h>
 #include <gio/gio.h>
 #include <pthread.h>
 #include <hv/op.h>
@@ -77,6 +78,13 @@ struct hv_domain {
  */
 HV_MUST_CHECK int core_call(struct hv_core *core, enum hv_op op, struct hv_op_request *request,
                             gsize body, struct hv_op_answer *answer, gsize wanted, int *fd_out);
+
+/** The result of an operation that is younger than its version: a core that does not know it refuses it
+ * as malformed. */
+static inline int core_result_of_younger(int rc)
+{
+    return rc == -EPROTO ? -ENOTSUP : rc;
+}
 
 /** An operation of a domain, without more to say. */
 HV_MUST_CHECK int core_call_domain(struct hv_domain *domain, enum hv_op op,

@@ -150,7 +150,8 @@ int hv_core_write_stats(struct hv_core *core)
     struct hv_op_request request;
 
     request.body.export = (struct hv_op_export){0};
-    return core_call(core, HV_OP_EXPORT, &request, sizeof(request.body.export), NULL, 0, NULL);
+    return core_result_of_younger(
+        core_call(core, HV_OP_EXPORT, &request, sizeof(request.body.export), NULL, 0, NULL));
 }
 
 size_t hv_domain_get_stats(struct hv_domain *domain, struct hv_stat *stats, size_t max)

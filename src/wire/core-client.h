@@ -15,6 +15,7 @@
  *   - hv_guest_copy() of more than LODGE_CORE_COPY_BYTES is several copies: when one fails, those before
  *     it are done;
  *   - a machine that was created and neither unpaused nor kept is undone when the connection ends;
+ *   - hv_domain_press_nmi() and hv_core_write_stats() are -ENOTSUP when the core is older than they are;
  *   - hv_core_create(), hv_core_destroy() and hv_domain_crash() are not here.
  *
  * Any thread may call anything. Consoles and events are called on one thread of the client's own, one

@@ -31,7 +31,7 @@
 /* "LodgeCor", in that order in memory. */
 #define HV_OP_MAGIC            UINT64_C(0x726f436567646f4c)
 /* Another layout, or meaning, is another number. */
-#define HV_OP_VERSION          2u
+#define HV_OP_VERSION          1u
 
 /* The staging area. */
 #define HV_OP_STAGING_BYTES    (2 * HV_MIB)
@@ -41,11 +41,14 @@
 #define HV_OP_STAT_RECORDS_MAX 500000u
 #define HV_OP_HISTOGRAMS_MAX   20000u
 
+/*
+ * A new one comes last: cores that run outlive the program that is updated, and each number is theirs too.
+ * Who is asked for one that it does not know answers -EPROTO, and goes on.
+ */
 enum hv_op {
     HV_OP_HELLO = 1,  /* hv_op_hello -> hv_op_welcome, and descriptors */
     HV_OP_LIST,       /* hv_op_after -> hv_op_listing */
     HV_OP_STATS,      /* hv_op_stats -> hv_op_stats_list, and a descriptor */
-    HV_OP_EXPORT,     /* hv_op_export -> nothing: hv_core_write_stats() */
     HV_OP_SAMPLING,   /* hv_op_sampling -> nothing */
     HV_OP_CREATE,     /* hv_op_create -> hv_op_made */
     HV_OP_GET,        /* hv_op_domain -> hv_op_made */
@@ -70,6 +73,7 @@ enum hv_op {
     HV_OP_STATE,      /* event: hv_op_state */
     HV_OP_CONSOLE,    /* event: hv_op_console, as long as its bytes */
     HV_OP_NMI,        /* hv_op_domain -> nothing: hv_domain_press_nmi() */
+    HV_OP_EXPORT,     /* hv_op_export -> nothing: hv_core_write_stats() */
     HV_OPS,
 };
 

@@ -53,6 +53,24 @@ static enum hv_request_verdict check(void)
     return hv_request_check(&request, request.header.bytes, &why);
 }
 
+/* Cores that run are asked by later programs: no number is ever another's. */
+static void test_numbers(void)
+{
+    static const enum hv_op of_version_1[] = {
+        HV_OP_HELLO,     HV_OP_LIST,       HV_OP_STATS,    HV_OP_SAMPLING, HV_OP_CREATE,
+        HV_OP_GET,       HV_OP_KEEP,       HV_OP_UNPAUSE,  HV_OP_PAUSE,    HV_OP_RESET,
+        HV_OP_POWER,     HV_OP_KILL,       HV_OP_STATUS,   HV_OP_SET_BOOT, HV_OP_COPY,
+        HV_OP_SET_SCHED, HV_OP_GET_SCHED,  HV_OP_SET_TICK, HV_OP_CRASH,    HV_OP_TEARDOWN,
+        HV_OP_HOLDS,     HV_OP_CONSOLE_IN, HV_OP_ATTACH,   HV_OP_ACCEPT,   HV_OP_STATE,
+        HV_OP_CONSOLE,   HV_OP_NMI,        HV_OP_EXPORT,
+    };
+
+    TAP_EQ(HV_OP_VERSION, 1u);
+    for (unsigned i = 0; i < HV_ARRAY_LEN(of_version_1); i++) {
+        TAP_EQ(of_version_1[i], i + 1);
+    }
+}
+
 /* Whatever its length is said to be, and is: only its own is taken. */
 static void test_lengths(void)
 {
@@ -180,6 +198,7 @@ static void test_staging(void)
 int main(int argc, char **argv)
 {
     static const struct tap_case cases[] = {
+        {"control.request.numbers", test_numbers},
         {"control.request.lengths", test_lengths},
         {"control.request.console-length", test_console_length},
         {"control.request.fields", test_fields},

@@ -175,6 +175,29 @@ static void test_welcomes(void)
     }
 }
 
+static void *write_stats(void *context)
+{
+    return GINT_TO_POINTER(hv_core_write_stats(context));
+}
+
+/* What is younger than the core is refused by it as no operation, and nothing else ends by that. */
+static void test_older_core(void)
+{
+    TAP_OK(begin());
+    for (unsigned i = 0; i < 2; i++) {
+        GThread *thread = g_thread_new("write", write_stats, core);
+
+        TAP_OK(hear() && request.header.op == HV_OP_EXPORT);
+        memset(&answer.body, 0, sizeof(answer.body));
+        TAP_OK(i == 0 ? say(HV_OP_EXPORT, request.header.serial, -EPROTO,
+                            sizeof(answer.body.refusal), -1)
+                      : say(HV_OP_EXPORT, request.header.serial, 0, 0, -1));
+        TAP_EQ(GPOINTER_TO_INT(g_thread_join(thread)), i == 0 ? -ENOTSUP : 0);
+    }
+    TAP_EQ(g_atomic_int_get(&lost), 0);
+    end();
+}
+
 static void *pause_domain(void *domain)
 {
     return GINT_TO_POINTER(hv_domain_pause(domain));
@@ -579,6 +602,7 @@ int main(int argc, char **argv)
     static const struct tap_case cases[] = {
         {"wire.core-client.welcomes", test_welcomes},
         {"wire.core-client.answers", test_answers},
+        {"wire.core-client.older-core", test_older_core},
         {"wire.core-client.refusal", test_refusal},
         {"wire.core-client.listing", test_listing},
         {"wire.core-client.output", test_output},
