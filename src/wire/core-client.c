@@ -308,17 +308,45 @@ static gboolean is_staging(int fd)
     return lodge_sealed_file_length(fd, F_SEAL_SHRINK) >= (goffset)HV_OP_STAGING_BYTES;
 }
 
+/* A HELLO of ours is refused so by a core of another version alone. FALSE: it is of this one. */
+static gboolean is_of_another(const struct hv_op_answer *answer, GError **error)
+{
+    const struct hv_op_welcome *welcome = &answer->body.welcome;
+    gsize body = body_of(answer);
+
+    if (answer->header.op != HV_OP_HELLO) {
+        return FALSE;
+    }
+    if (answer->header.result == -EPROTO && body == sizeof(answer->body.refusal)) {
+        g_set_error(error, LODGE_ERROR, LODGE_ERROR_VERSION,
+                    _("The core does not speak version %u of the control protocol, which is ours: "
+                      "%.*s"),
+                    HV_OP_VERSION, (int)sizeof(answer->body.refusal.why), answer->body.refusal.why);
+        return TRUE;
+    }
+    if (answer->header.result == 0 && body == sizeof(*welcome) && welcome->magic == HV_OP_MAGIC &&
+        welcome->version != HV_OP_VERSION) {
+        g_set_error(error, LODGE_ERROR, LODGE_ERROR_VERSION,
+                    _("The core speaks version %u of the control protocol, and ours is %u"),
+                    welcome->version, HV_OP_VERSION);
+        return TRUE;
+    }
+    return FALSE;
+}
+
 static gboolean take_welcome(struct hv_core *core, const struct hv_op_answer *answer,
                              CorePacket *packet, GError **error)
 {
     const struct hv_op_welcome *welcome = &answer->body.welcome;
     void *staging;
 
+    if (is_of_another(answer, error)) {
+        return FALSE;
+    }
     if (answer->header.op != HV_OP_HELLO ||
         (answer->header.result == 0 &&
          (body_of(answer) != sizeof(*welcome) || welcome->magic != HV_OP_MAGIC ||
-          welcome->version != HV_OP_VERSION || welcome->staging_bytes != HV_OP_STAGING_BYTES ||
-          !is_staging(packet->fds[0]))) ||
+          welcome->staging_bytes != HV_OP_STAGING_BYTES || !is_staging(packet->fds[0]))) ||
         (answer->header.result < 0 && body_of(answer) != sizeof(struct hv_op_refusal))) {
         g_set_error(error, LODGE_ERROR, LODGE_ERROR_FAILED,
                     _("What answers at the core's socket is no lodge-core of this version"));

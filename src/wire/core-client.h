@@ -41,8 +41,8 @@ typedef struct {
  * @path    of the socket.
  * @events  borrowed until it is closed; NULL: none are wanted.
  *
- * Returns the core, for lodge_core_client_close(); NULL with LODGE_ERROR_FAILED when nobody serves it,
- * or it does not speak this version.
+ * Returns the core, for lodge_core_client_close(); NULL with LODGE_ERROR_FAILED when nobody serves it;
+ * LODGE_ERROR_VERSION when it does not speak this version.
  */
 struct hv_core *lodge_core_client_connect(const char *path, const LodgeCoreEvents *events,
                                           gpointer user_data, GError **error);

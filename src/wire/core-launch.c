@@ -159,6 +159,17 @@ static gboolean start(const LodgeCoreLaunch *launch, GError **error)
     return FALSE;
 }
 
+/* One more would but find that this one runs. */
+static void refuse_version(const LodgeCoreLaunch *launch, const char *path, const GError *cause,
+                           GError **error)
+{
+    g_set_error(error, LODGE_ERROR, LODGE_ERROR_VERSION,
+                _("The core of the pool “%s” is of another version of Lodge, and may run machines: "
+                  "%s. End its machines with the version that started them, or the process that "
+                  "listens at “%s” with all of them, and try again"),
+                pool_of(launch), cause->message, path);
+}
+
 struct hv_core *lodge_core_launch_open(const LodgeCoreLaunch *launch, const LodgeCoreEvents *events,
                                        gpointer user_data, GError **error)
 {
@@ -169,6 +180,10 @@ struct hv_core *lodge_core_launch_open(const LodgeCoreLaunch *launch, const Lodg
     for (guint i = 0; !core && i < TRIES; i++) {
         g_clear_error(&cause);
         core = lodge_core_client_connect(path, events, user_data, &cause);
+        if (g_error_matches(cause, LODGE_ERROR, LODGE_ERROR_VERSION)) {
+            refuse_version(launch, path, cause, error);
+            return NULL;
+        }
         if (!core && !start(launch, error)) {
             return NULL;
         }

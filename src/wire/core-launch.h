@@ -27,7 +27,8 @@ char *lodge_core_launch_path(const LodgeCoreLaunch *launch);
  * installed one.
  *
  * Returns as lodge_core_client_connect(); an error says why the core could not be started, in its own
- * words.
+ * words. None is started beside one of another version: LODGE_ERROR_VERSION names the pool, the versions
+ * and what to do.
  */
 struct hv_core *lodge_core_launch_open(const LodgeCoreLaunch *launch, const LodgeCoreEvents *events,
                                        gpointer user_data, GError **error);

@@ -3,14 +3,19 @@
 #include "lib/tap.h"
 #include "lib/threads.h"
 
+#include "common/lodge-error.h"
 #include "wire/core-launch.h"
 #include "wire/core-sweep.h"
 
+#include <errno.h>
 #include <gio/gio.h>
 #include <gio/gunixsocketaddress.h>
 #include <glib/gstdio.h>
+#include <hv/op.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 static const LodgeCoreLaunch launch = {.memory_bytes = 64 * HV_MIB, .linger_s = 60};
@@ -225,6 +230,67 @@ static void test_failures(void)
     g_free(directory);
 }
 
+/* A core of another version: one HELLO is heard, and refused. */
+static void *refuse_one(void *listener)
+{
+    static const char why[] = "HELLO asks for another version than this core's, which is 7";
+    int fd = accept(GPOINTER_TO_INT(listener), NULL, NULL);
+    struct hv_op_answer answer = {.header.op = HV_OP_HELLO, .header.result = -EPROTO};
+    struct hv_op_request hello;
+    bool heard = recv(fd, &hello, sizeof(hello), 0) > 0 && hello.header.op == HV_OP_HELLO;
+
+    answer.header.serial = hello.header.serial;
+    answer.header.bytes = sizeof(answer.header) + sizeof(answer.body.refusal);
+    memcpy(answer.body.refusal.why, why, sizeof(why));
+    heard = heard && send(fd, &answer, answer.header.bytes, MSG_NOSIGNAL) > 0;
+    close(fd);
+    return GINT_TO_POINTER(heard);
+}
+
+static int listen_at(const char *path)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+    g_strlcpy(address.sun_path, path, sizeof(address.sun_path));
+    if (bind(fd, (const struct sockaddr *)&address, sizeof(address)) < 0 || listen(fd, 1) < 0) {
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+/* One that runs and is of another version is told of; none is started that would find the same. */
+static void test_other_version(void)
+{
+    g_autofree char *path = NULL, *folder = NULL;
+    g_autoptr(GError) error = NULL;
+    GThread *thread;
+    int listener;
+
+    if (!begin()) {
+        return;
+    }
+    g_setenv("LODGE_CORE", "/nonexistent/lodge-core", TRUE);
+    path = lodge_core_launch_path(&launch);
+    folder = g_path_get_dirname(path);
+    TAP_OK(g_mkdir(folder, 0700) == 0);
+    listener = listen_at(path);
+    TAP_OK(listener >= 0);
+    thread = g_thread_new("core", refuse_one, GINT_TO_POINTER(listener));
+    TAP_OK(!lodge_core_launch_open(&launch, NULL, NULL, &error));
+    TAP_OK(GPOINTER_TO_INT(g_thread_join(thread)));
+    TAP_OK(g_error_matches(error, LODGE_ERROR, LODGE_ERROR_VERSION));
+    TAP_OK(strstr(error->message, "“default”") && strstr(error->message, path));
+    TAP_OK(strstr(error->message, "version 1 "));
+    TAP_OK(strstr(error->message, "which is 7"));
+    close(listener);
+    g_remove(path);
+    g_remove(folder);
+    TAP_OK(rmdir(directory) == 0);
+    g_free(directory);
+}
+
 int main(int argc, char **argv)
 {
     static const struct tap_case cases[] = {
@@ -232,6 +298,7 @@ int main(int argc, char **argv)
         {"core.launch.at-once", test_at_once},
         {"core.launch.sweep", test_sweep},
         {"core.launch.failures", test_failures},
+        {"core.launch.other-version", test_other_version},
     };
     return tap_run(argc, argv, cases, HV_ARRAY_LEN(cases));
 }
