@@ -177,10 +177,14 @@ static void startup(GApplication *base)
 
 static void activate(GApplication *base)
 {
+    LodgeApplication *application = LODGE_APPLICATION(base);
     GtkWindow *window = gtk_application_get_active_window(GTK_APPLICATION(base));
 
+    if (g_list_model_get_n_items(G_LIST_MODEL(application->connections)) == 0) {
+        lodge_application_connect(application, LODGE_CONNECTION_DEFAULT);
+    }
     if (!window) {
-        window = GTK_WINDOW(lodge_window_new(LODGE_APPLICATION(base)));
+        window = GTK_WINDOW(lodge_window_new(application));
     }
     gtk_window_present(window);
 }
@@ -194,9 +198,6 @@ static int command_line(GApplication *base, GApplicationCommandLine *line)
                                 G_OPTION_REMAINING, "^as", &uris);
     for (guint i = 0; uris && uris[i]; i++) {
         lodge_application_connect(application, uris[i]);
-    }
-    if (g_list_model_get_n_items(G_LIST_MODEL(application->connections)) == 0) {
-        lodge_application_connect(application, LODGE_CONNECTION_DEFAULT);
     }
     g_application_activate(base);
     return 0;

@@ -168,6 +168,23 @@ static void test_closed(void)
     g_assert_true(first(item) == machine);
 }
 
+/* Closed while it is being opened: the answer that comes then opens nothing. */
+static void test_closed_early(void)
+{
+    LodgeConnectionItem *item = lodge_connection_item_new(URI);
+    gpointer weak = item;
+    guint states = 0;
+
+    lodge_connection_item_open(item);
+    lodge_connection_item_close(item);
+    g_signal_connect(item, "notify::state", G_CALLBACK(count), &states);
+    g_object_add_weak_pointer(G_OBJECT(item), &weak);
+    g_object_unref(item); /* its worker has it, until it has answered */
+    g_assert_nonnull(weak);
+    LOOP_UNTIL(weak == NULL);
+    g_assert_cmpuint(states, ==, 0);
+}
+
 static void test_bad_uri(void)
 {
     static const char *const uris[] = {"nonsense:///x", "no uri at all", "test:///nowhere/at/all",
@@ -215,6 +232,7 @@ int main(int argc, char **argv)
     g_test_add_func("/app/connection/fits", test_fits);
     g_test_add_func("/app/connection/refused", test_refused);
     g_test_add_func("/app/connection/closed", test_closed);
+    g_test_add_func("/app/connection/closed-early", test_closed_early);
     g_test_add_func("/app/connection/bad-uri", test_bad_uri);
     g_test_add_func("/app/connection/dropped", test_dropped);
     return g_test_run();
