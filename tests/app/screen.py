@@ -54,8 +54,8 @@ class Screen:
             self.process = subprocess.Popen(line, env=environment, stdin=subprocess.DEVNULL,
                                             stdout=out, stderr=out)
         self.root = self.until(self._application, 'the application on the accessibility bus')
-        # What the library has kept changes only by events, which nobody here waits for.
-        self.root.set_cache_mask(Atspi.Cache.NONE)
+        # What the library has kept changes only by events, which nobody here waits for. Roles stay.
+        self.root.set_cache_mask(Atspi.Cache.ROLE)
 
     def __enter__(self):
         return self
