@@ -95,8 +95,9 @@ class Screen:
         found = []
 
         def once():
-            # GTK 4.8 tells the bus of new widgets when it is idle, and ends with SIGSEGV when they
-            # are asked for before that (gtk_at_spi_root_queue_register()): it is given the time.
+            # Asked without a pause while widgets come and go, GTK 4.8 was seen to end with SIGSEGV
+            # as it answered the bus with an object path of NULL. Perhaps new widgets are asked for
+            # before it has registered them; that is not proven. At this pace it was not seen again.
             time.sleep(PACE_S)
             self.check_alive()
             try:
