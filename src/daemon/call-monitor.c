@@ -15,6 +15,7 @@
 #include <string.h>
 
 #define PATTERN_BYTES_MAX 256u
+#define OPENED_MOST       64u
 
 /** Returns a node, owned by the caller, or NULL with an error. */
 typedef JsonNode *Execute(LodgeInstance *instance, JsonObject *arguments, GError **error);
@@ -80,6 +81,20 @@ static JsonNode *execute(LodgeInstance *instance, const char *name, JsonObject *
     return answer_error("CommandNotFound", text);
 }
 
+/*
+ * Whether a JSON text opens more arrays and objects than any command has. The parser calls itself for
+ * each that it is in, on a worker's stack. Those in strings count too: it is stricter than it needs to be.
+ */
+static gboolean is_deep(const char *text)
+{
+    guint opened = 0;
+
+    for (; *text != '\0' && opened <= OPENED_MOST; text++) {
+        opened += *text == '[' || *text == '{';
+    }
+    return opened > OPENED_MOST;
+}
+
 /* Of "NAME", or {"execute": "NAME", …}. NULL: it is neither. */
 static const char *parse(JsonParser *parser, const char *text, gboolean plain,
                          JsonObject **arguments_out, GError **error)
@@ -91,6 +106,11 @@ static const char *parse(JsonParser *parser, const char *text, gboolean plain,
     *arguments_out = NULL;
     if (plain) {
         return text;
+    }
+    if (is_deep(text)) {
+        lodge_refuse(error, VIR_ERR_INVALID_ARG,
+                     _("The monitor command opens more than %u objects and arrays"), OPENED_MOST);
+        return NULL;
     }
     if (!json_parser_load_from_data(parser, text, -1, error)) {
         g_prefix_error(error, "%s", _("The monitor command is not JSON: "));

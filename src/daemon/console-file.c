@@ -2,6 +2,7 @@
 /* The thread, and how it is woken. */
 #include "daemon/console-file.h"
 
+#include "common/file-lock.h"
 #include "common/i18n.h"
 #include "common/lodge-error.h"
 #include "common/thread.h"
@@ -59,7 +60,25 @@ static int open_regular(const char *path, gboolean append, GError **error)
         close(fd);
         return -1;
     }
+    /* A file system that has no locks is as good as one without other machines. */
+    if (lodge_file_lock(fd) == -EWOULDBLOCK) {
+        lodge_error_refuse(
+            error,
+            _("“%s” is in use: another machine's serial port, or another program, has "
+              "it locked; give each port a file of its own"),
+            path);
+        close(fd);
+        return -1;
+    }
     return fd;
+}
+
+gboolean lodge_console_file_is(LodgeConsoleFile *file, const char *path)
+{
+    struct stat own, other;
+
+    return path && fstat(file->fd, &own) == 0 && stat(path, &other) == 0 &&
+           own.st_dev == other.st_dev && own.st_ino == other.st_ino;
 }
 
 LodgeConsoleFile *lodge_console_file_open(const char *path, gboolean append, GError **error)

@@ -16,10 +16,14 @@ typedef struct _LodgeConsoleFile LodgeConsoleFile;
  *
  * @append  keep what it holds; else it is emptied by lodge_console_file_start().
  *
- * Returns NULL with an error that names the path: it cannot be opened for writing, or is no regular
- * file (a pipe's other end, or a terminal, would hold the guest up for as long as it likes).
+ * Returns NULL with an error that names the path: it cannot be opened for writing, is no regular file (a
+ * pipe's other end, or a terminal, would hold the guest up for as long as it likes), or is locked, as it
+ * is while another machine writes to it.
  */
 LodgeConsoleFile *lodge_console_file_open(const char *path, gboolean append, GError **error);
+
+/** Whether it is what @path names, by whatever other name. @path: may be NULL. */
+gboolean lodge_console_file_is(LodgeConsoleFile *file, const char *path);
 
 /**
  * Before it starts: of what the ring gives, leave out what the file holds already. For a file that holds

@@ -120,6 +120,13 @@ static gboolean open_file(LodgeInstance *instance, const LodgeDomainConfig *conf
 {
     if (config->serial.type == LODGE_PORT_FILE) {
         instance->file = lodge_console_file_open(config->serial.path, append, error);
+        if (instance->file && (lodge_console_file_is(instance->file, config->kernel) ||
+                               lodge_console_file_is(instance->file, config->initrd))) {
+            return lodge_error_refuse(error,
+                                      _("The serial port of “%s” would write over what the machine "
+                                        "boots, “%s”: give it another file"),
+                                      config->name, config->serial.path);
+        }
         return instance->file != NULL;
     }
     return TRUE;
