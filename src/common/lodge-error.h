@@ -17,6 +17,7 @@ GQuark lodge_error_quark(void);
 typedef enum {
     LODGE_ERROR_FAILED,  /* our own failure, or the host's */
     LODGE_ERROR_INPUT,   /* what the user gave is wrong: the message says which value and why */
+    LODGE_ERROR_GONE,    /* what was looked for is proven not to be there any more */
     LODGE_ERROR_VERSION, /* who answers is of another version of Lodge */
 } LodgeError;
 

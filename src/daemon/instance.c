@@ -162,34 +162,49 @@ LodgeInstance *lodge_instance_new(LodgeCore *core, const LodgeDomainConfig *conf
     return g_steal_pointer(&instance);
 }
 
-/* Held, when it is the one. */
-static struct hv_domain *get_if_named(struct hv_core *core, hv_handle handle, const char *name)
+/* Held, when it is the one. Returns -ENOENT when it is not. */
+static int get_if_named(struct hv_core *core, hv_handle handle, const char *name,
+                        struct hv_domain **domain_out)
 {
     struct hv_domain_status status;
     struct hv_domain *domain;
+    int rc = hv_domain_get(core, handle, &domain);
 
-    if (hv_domain_get(core, handle, &domain) < 0) {
-        return NULL;
+    *domain_out = NULL;
+    if (rc < 0) {
+        return rc;
     }
     hv_domain_get_status(domain, &status);
     if (strcmp(hv_domain_name(domain), name) == 0 && status.state < HV_DOMAIN_STATE_DYING) {
-        return domain;
+        *domain_out = domain;
+        return 0;
     }
     hv_domain_put(domain);
-    return NULL;
+    return -ENOENT;
 }
 
-static struct hv_domain *find_domain(struct hv_core *core, const char *name)
+/* Returns 0 and the domain, held; -ENOENT when the core has said that there is none. */
+static int find_domain(struct hv_core *core, const char *name, struct hv_domain **domain_out)
 {
-    gsize room = hv_core_list(core, NULL, 0);
-    g_autofree hv_handle *handles = g_new0(hv_handle, MAX(room, 1));
-    gsize count = MIN(hv_core_list(core, handles, room), room);
-    struct hv_domain *domain = NULL;
+    g_autofree hv_handle *handles = NULL;
+    gsize room, count = 0;
+    int rc = lodge_core_client_list(core, NULL, 0, &room);
 
-    for (gsize i = 0; i < count && !domain; i++) {
-        domain = get_if_named(core, handles[i], name);
+    *domain_out = NULL;
+    if (rc == 0) {
+        handles = g_new0(hv_handle, MAX(room, 1));
+        rc = lodge_core_client_list(core, handles, room, &count);
     }
-    return domain;
+    count = MIN(count, room);
+    for (gsize i = 0; i < count && (rc == 0 || rc == -ENOENT) && !*domain_out; i++) {
+        rc = get_if_named(core, handles[i], name, domain_out);
+    }
+    if (!*domain_out && (rc == 0 || rc == -ENOENT)) {
+        /* Had the connection been lost meanwhile, all would have looked as if they had ended. */
+        rc = lodge_core_client_list(core, NULL, 0, &room);
+        return rc < 0 ? rc : -ENOENT;
+    }
+    return rc;
 }
 
 /* A machine that runs goes on without its file. */
@@ -218,10 +233,14 @@ LodgeInstance *lodge_instance_adopt(LodgeCore *core, const LodgeDomainConfig *co
     guint64 position;
     int rc;
 
-    instance->domain = find_domain(lodge_core_get(core), name);
-    if (!instance->domain) {
-        g_set_error(error, LODGE_ERROR, LODGE_ERROR_FAILED,
+    rc = find_domain(lodge_core_get(core), name, &instance->domain);
+    if (rc == -ENOENT) {
+        g_set_error(error, LODGE_ERROR, LODGE_ERROR_GONE,
                     _("The core has no machine “%s” any more"), name);
+        return NULL;
+    }
+    if (rc < 0) {
+        lodge_error_set_errno(error, rc, _("Cannot look for the machine “%s”"), name);
         return NULL;
     }
     if (!hold_again(instance, error)) {
@@ -229,6 +248,11 @@ LodgeInstance *lodge_instance_adopt(LodgeCore *core, const LodgeDomainConfig *co
     }
     rc = lodge_core_client_attach(instance->domain, &lodge_console_ring_ops, instance->console,
                                   &position);
+    if (rc == -EEXIST) {
+        g_set_error(error, LODGE_ERROR, LODGE_ERROR_GONE,
+                    _("The core's machine “%s” is that of another record"), name);
+        return NULL;
+    }
     if (rc < 0) {
         lodge_error_set_errno(error, rc, _("Cannot have the console of the machine “%s”"), name);
         return NULL;

@@ -21,7 +21,8 @@ typedef struct _LodgeInstance LodgeInstance;
  *
  * @config  borrowed for the call: what it runs by.
  *
- * Returns NULL with LODGE_ERROR_FAILED when the core has none of that name that has not ended.
+ * Returns NULL with LODGE_ERROR_GONE when the core has said that it has none of that name that has not
+ * ended, or another record's; with LODGE_ERROR_FAILED when that cannot be found out.
  */
 LodgeInstance *lodge_instance_adopt(LodgeCore *core, const LodgeDomainConfig *config,
                                     GError **error);

@@ -92,20 +92,30 @@ void lodge_live_record_free(LodgeLiveRecord *record)
     g_free(record);
 }
 
-/* NULL: it is none of ours, or damaged. */
-static LodgeLiveRecord *read_record(LodgeLiveStore *store, const char *name)
+/* 0: it is none of ours. */
+static int id_of(const char *name)
 {
     g_autofree char *stem = g_strndup(name, strlen(name) - MIN(strlen(name), strlen(RECORD)));
+    guint64 id;
+
+    return g_str_has_suffix(name, RECORD) &&
+                   g_ascii_string_to_unsigned(stem, 10, 1, G_MAXINT, &id, NULL)
+               ? (int)id
+               : 0;
+}
+
+/* NULL: it is damaged, or cannot be read. */
+static LodgeLiveRecord *read_record(LodgeLiveStore *store, const char *name)
+{
     g_autofree char *path = lodge_disk_path(&store->disk, name);
     g_autoptr(GBytes) data = NULL;
     g_autoptr(GError) error = NULL;
     LodgeDomainConfig *config = NULL;
     LodgeLiveRecord *record;
-    guint64 id;
+    int rc = lodge_disk_read(&store->disk, name, LODGE_XML_BYTES_MAX, &data);
 
-    if (!g_str_has_suffix(name, RECORD) ||
-        !g_ascii_string_to_unsigned(stem, 10, 1, G_MAXINT, &id, NULL) ||
-        lodge_disk_read(&store->disk, name, LODGE_XML_BYTES_MAX, &data) < 0) {
+    if (rc < 0) {
+        g_warning(_("Cannot read “%s”, of a machine that may run: %s"), path, g_strerror(-rc));
         return NULL;
     }
     config = lodge_domain_config_parse(g_bytes_get_data(data, NULL), (gssize)g_bytes_get_size(data),
@@ -115,22 +125,30 @@ static LodgeLiveRecord *read_record(LodgeLiveStore *store, const char *name)
         return NULL;
     }
     record = g_new(LodgeLiveRecord, 1);
-    *record = (LodgeLiveRecord){(int)id, config};
+    *record = (LodgeLiveRecord){id_of(name), config};
     return record;
 }
 
-GPtrArray *lodge_live_store_load(LodgeLiveStore *store)
+GPtrArray *lodge_live_store_load(LodgeLiveStore *store, int *last_id_out, GError **error)
 {
-    GPtrArray *records = g_ptr_array_new_with_free_func((GDestroyNotify)lodge_live_record_free);
+    GPtrArray *records;
     g_auto(GStrv) names = NULL;
+    int rc = lodge_disk_list(&store->disk, &names);
 
-    if (lodge_disk_list(&store->disk, &names) == 0) {
-        for (guint i = 0; names[i]; i++) {
-            LodgeLiveRecord *record = read_record(store, names[i]);
+    *last_id_out = 0;
+    if (rc < 0) {
+        g_set_error(error, LODGE_ERROR, LODGE_ERROR_FAILED, _("Cannot list the folder “%s”: %s"),
+                    store->disk.path, g_strerror(-rc));
+        return NULL;
+    }
+    records = g_ptr_array_new_with_free_func((GDestroyNotify)lodge_live_record_free);
+    for (guint i = 0; names[i]; i++) {
+        int id = id_of(names[i]);
+        LodgeLiveRecord *record = id > 0 ? read_record(store, names[i]) : NULL;
 
-            if (record) {
-                g_ptr_array_add(records, record);
-            }
+        *last_id_out = MAX(*last_id_out, id);
+        if (record) {
+            g_ptr_array_add(records, record);
         }
     }
     return records;

@@ -26,5 +26,13 @@ typedef struct {
 
 void lodge_live_record_free(LodgeLiveRecord *record);
 
-/** All of them, by id; what cannot be read is told on the log, and left out. */
-GPtrArray *lodge_live_store_load(LodgeLiveStore *store);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(LodgeLiveRecord, lodge_live_record_free)
+
+/**
+ * All of them; what cannot be read is told on the log, and left out.
+ *
+ * @last_id_out  the highest id that a file has, of one left out too: its machine may run.
+ *
+ * Returns NULL with LODGE_ERROR_FAILED when the folder cannot be listed.
+ */
+GPtrArray *lodge_live_store_load(LodgeLiveStore *store, int *last_id_out, GError **error);

@@ -247,6 +247,9 @@ static gboolean start(LodgeMachine *machine, gboolean paused, GError **error)
         return lodge_refuse(error, VIR_ERR_OPERATION_INVALID, _("The machine “%s” runs already"),
                             machine->config->name);
     }
+    if (!lodge_machines_check_missing(machine->machines, machine->config, error)) {
+        return FALSE;
+    }
     live = lodge_domain_config_copy(machine->config);
     core = lodge_machines_get_core(machine->machines, live, error);
     instance =

@@ -16,6 +16,7 @@ struct _LodgeMachines {
     /* Guarded by changing. */
     LodgeCore *shared;
     gboolean stopping;
+    GPtrArray *missing; /* of LodgeLiveRecord: machines that may run, and were not found */
     GMutex mutex;
     /* Guarded by mutex. */
     GPtrArray *all; /* of LodgeMachine, by name: names change under both */

@@ -3,6 +3,7 @@
 #include "daemon/machines-private.h"
 
 #include "common/i18n.h"
+#include "common/lodge-error.h"
 #include "daemon/libvirt-error.h"
 #include "wire/core-sweep.h"
 
@@ -64,6 +65,7 @@ LodgeMachines *lodge_machines_new(LodgeDomainStore *store, LodgeLiveStore *live,
     machines->live = live;
     machines->hub = hub;
     machines->fds = fds;
+    machines->missing = g_ptr_array_new_with_free_func((GDestroyNotify)lodge_live_record_free);
     machines->all = g_ptr_array_new_with_free_func((GDestroyNotify)lodge_machine_unref);
     /* Not exclusive: it makes threads when there is work, and does not fail. */
     machines->lookers = g_thread_pool_new(run_look, NULL, LOOKERS, FALSE, NULL);
@@ -73,6 +75,7 @@ LodgeMachines *lodge_machines_new(LodgeDomainStore *store, LodgeLiveStore *live,
 void lodge_machines_free(LodgeMachines *machines)
 {
     g_clear_handle_id(&machines->sweeper, g_source_remove);
+    g_ptr_array_unref(machines->missing);
     g_ptr_array_unref(machines->all);
     lodge_core_unref(machines->shared);
     g_mutex_clear(&machines->mutex);
@@ -385,13 +388,41 @@ static LodgeCore *join_core(LodgeMachines *machines, const LodgeDomainConfig *co
     return machines->shared ? lodge_core_ref(machines->shared) : NULL;
 }
 
-static void adopt(LodgeMachines *machines, LodgeLiveRecord *record, GError **error)
+/* The record is proven to be of no machine that runs. */
+static gboolean is_gone(const LodgeDomainConfig *config, const LodgeCore *core, const GError *cause)
 {
-    g_autoptr(LodgeCore) core = join_core(machines, record->config, error);
-    LodgeInstance *instance = core ? lodge_instance_adopt(core, record->config, error) : NULL;
+    g_autofree char *own = pool_of(config);
+
+    /* Of a core that was joined the word counts, of one that was not the lock. */
+    return core ? g_error_matches(cause, LODGE_ERROR, LODGE_ERROR_GONE)
+                : !lodge_core_sweep_pool(config->pool == LODGE_POOL_OWN ? own : SHARED_POOL);
+}
+
+/* What becomes of it when it cannot be adopted: forgotten when it is gone, kept until then. */
+static void settle(LodgeMachines *machines, LodgeLiveRecord *record, const LodgeCore *core,
+                   const GError *cause)
+{
+    g_autoptr(LodgeLiveRecord) owned = record;
+
+    if (is_gone(record->config, core, cause)) {
+        g_message(_("“%s” does not run any more: %s"), record->config->name, cause->message);
+        lodge_machines_forget(machines, record->id);
+    } else {
+        g_warning(_("“%s” may run, and cannot be found: %s"), record->config->name, cause->message);
+        g_ptr_array_add(machines->missing, g_steal_pointer(&owned));
+    }
+}
+
+/* @record: moved. */
+static void adopt(LodgeMachines *machines, LodgeLiveRecord *record)
+{
+    g_autoptr(GError) cause = NULL;
+    g_autoptr(LodgeCore) core = join_core(machines, record->config, &cause);
+    LodgeInstance *instance = core ? lodge_instance_adopt(core, record->config, &cause) : NULL;
     g_autoptr(LodgeMachine) machine = NULL;
 
     if (!instance) {
+        settle(machines, record, core, cause);
         return;
     }
     machine = lodge_machines_find_uuid(machines, (const char *)record->config->uuid, NULL);
@@ -400,6 +431,7 @@ static void adopt(LodgeMachines *machines, LodgeLiveRecord *record, GError **err
         lodge_machines_add(machines, machine);
     }
     lodge_machine_adopt(machine, instance, g_steal_pointer(&record->config), record->id);
+    lodge_live_record_free(record);
     /* What it did before it was watched. */
     on_news(machine);
 }
@@ -411,21 +443,56 @@ gboolean lodge_machines_load(LodgeMachines *machines, GError **error)
     if (!load_stored(machines, error)) {
         return FALSE;
     }
-    records = lodge_live_store_load(machines->live);
+    records = lodge_live_store_load(machines->live, &machines->last_id, error);
+    if (!records) {
+        return FALSE;
+    }
+    g_ptr_array_set_free_func(records, NULL);
     for (guint i = 0; i < records->len; i++) {
-        LodgeLiveRecord *record = records->pdata[i];
-        g_autofree char *name = g_strdup(record->config->name);
-        g_autoptr(GError) cause = NULL;
-
-        machines->last_id = MAX(machines->last_id, record->id);
-        adopt(machines, record, &cause);
-        if (cause) {
-            g_message(_("“%s” does not run any more: %s"), name, cause->message);
-            lodge_machines_forget(machines, record->id);
-        }
+        adopt(machines, records->pdata[i]);
     }
     lodge_machines_sweep(machines);
     return TRUE;
+}
+
+/* Its core has ended since, or it still may run. */
+static gboolean check_missing(LodgeMachines *machines, const LodgeLiveRecord *record,
+                              GError **error)
+{
+    g_autofree char *own = pool_of(record->config);
+    const char *pool = record->config->pool == LODGE_POOL_OWN ? own : SHARED_POOL;
+
+    if (!lodge_core_sweep_pool(pool)) {
+        lodge_machines_forget(machines, record->id);
+        return TRUE;
+    }
+    return lodge_refuse(
+        error, VIR_ERR_OPERATION_FAILED,
+        _("The machine “%s” may still run on the core of the pool “%s”, which could "
+          "not be asked when the daemon began: its log says why. Mend that, and "
+          "start virtlodged anew, which finds it again; or end that lodge-core"),
+        record->config->name, pool);
+}
+
+gboolean lodge_machines_check_missing(LodgeMachines *machines, const LodgeDomainConfig *config,
+                                      GError **error)
+{
+    gboolean good = TRUE;
+
+    g_mutex_lock(&machines->changing);
+    for (guint i = machines->missing->len; i > 0 && good; i--) {
+        const LodgeLiveRecord *record = machines->missing->pdata[i - 1];
+
+        if (memcmp(record->config->uuid, config->uuid, LODGE_UUID_BYTES) == 0 ||
+            strcmp(record->config->name, config->name) == 0) {
+            good = check_missing(machines, record, error);
+            if (good) {
+                g_ptr_array_remove_index(machines->missing, i - 1);
+            }
+        }
+    }
+    g_mutex_unlock(&machines->changing);
+    return good;
 }
 
 void lodge_machines_leave(LodgeMachines *machines)

@@ -70,6 +70,14 @@ typedef struct {
 gboolean lodge_machine_change(LodgeMachine *machine, const LodgeMachineChange *change,
                               GError **error);
 
+/**
+ * In a job: no machine of that UUID or name runs that an earlier daemon started and this one did not find.
+ *
+ * Returns FALSE with VIR_ERR_OPERATION_FAILED naming the machine, the core's pool and what to do, as long
+ * as that core may live.
+ */
+gboolean lodge_machines_check_missing(LodgeMachines *machines, const LodgeDomainConfig *config,
+                                      GError **error);
 /** The core for an instance by this definition, with a reference. */
 LodgeCore *lodge_machines_get_core(LodgeMachines *machines, const LodgeDomainConfig *config,
                                    GError **error);

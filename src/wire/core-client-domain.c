@@ -160,21 +160,24 @@ static gboolean is_listing(const struct hv_op_listing *listing, guint64 after)
     return good;
 }
 
-size_t hv_core_list(const struct hv_core *core, hv_handle *handles, size_t max)
+int lodge_core_client_list(struct hv_core *core, hv_handle *handles, gsize max, gsize *count_out)
 {
     const struct hv_op_listing *listing;
     struct hv_op_request request;
     struct hv_op_answer answer;
     gsize count = 0;
+    int rc;
 
+    *count_out = 0;
     request.body.after.handle = HV_HANDLE_NONE.v;
     listing = &answer.body.listing;
     do {
-        /* The connection's state changes by a question, the core does not. */
-        int rc = core_call((struct hv_core *)(uintptr_t)core, HV_OP_LIST, &request,
-                           sizeof(request.body.after), &answer, sizeof(*listing), NULL);
-
-        if (rc < 0 || !is_listing(listing, request.body.after.handle)) {
+        rc = core_call(core, HV_OP_LIST, &request, sizeof(request.body.after), &answer,
+                       sizeof(*listing), NULL);
+        if (rc == 0 && !is_listing(listing, request.body.after.handle)) {
+            rc = -EPROTO;
+        }
+        if (rc < 0) {
             break;
         }
         for (guint i = 0; i < listing->count; i++, count++) {
@@ -184,6 +187,17 @@ size_t hv_core_list(const struct hv_core *core, hv_handle *handles, size_t max)
             request.body.after.handle = listing->listed[i].handle;
         }
     } while (listing->count == HV_OP_LISTED_MAX);
+    *count_out = count;
+    return rc;
+}
+
+size_t hv_core_list(const struct hv_core *core, hv_handle *handles, size_t max)
+{
+    gsize count;
+    /* The connection's state changes by a question, the core does not. */
+    int rc = lodge_core_client_list((struct hv_core *)(uintptr_t)core, handles, max, &count);
+
+    (void)rc; /* as many as were told */
     return count;
 }
 

@@ -67,6 +67,15 @@ typedef struct {
 void lodge_core_client_get_info(const struct hv_core *core, LodgeCoreInfo *info_out);
 
 /**
+ * hv_core_list(), for who must know whether that is all of them.
+ *
+ * Returns 0; -ENOTCONN; -EPROTO when the core lists what cannot be. *count_out is then how many were
+ * told before.
+ */
+HV_MUST_CHECK int lodge_core_client_list(struct hv_core *core, hv_handle *handles, gsize max,
+                                         gsize *count_out);
+
+/**
  * The machine is whole, though it has not run yet: from here on it outlives the connection. One that
  * was unpaused is kept already. -ENOENT, -ENOTCONN.
  */

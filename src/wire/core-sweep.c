@@ -35,20 +35,36 @@ static void remove_files(int folder, const char *lock)
     }
 }
 
-/* TRUE: its core lives. */
+/* TRUE: its core lives, or nobody can say. */
 static gboolean sweep_pool(int folder, const char *lock)
 {
     int fd = openat(folder, lock, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
     gboolean lives = FALSE;
 
     if (fd < 0) {
-        return FALSE;
+        return errno != ENOENT;
     }
     if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
-        lives = errno == EWOULDBLOCK;
+        lives = TRUE;
     } else if (is_there(fd)) {
         remove_files(folder, lock);
     }
+    close(fd);
+    return lives;
+}
+
+gboolean lodge_core_sweep_pool(const char *pool)
+{
+    g_autofree char *path = lodge_core_launch_path(&(LodgeCoreLaunch){.pool = pool});
+    g_autofree char *folder = g_path_get_dirname(path);
+    g_autofree char *lock = g_strdup_printf(PREFIX "%s" LOCK, pool);
+    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    gboolean lives;
+
+    if (fd < 0) {
+        return errno != ENOENT;
+    }
+    lives = sweep_pool(fd, lock);
     close(fd);
     return lives;
 }

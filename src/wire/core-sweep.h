@@ -18,3 +18,11 @@
  * Context: any thread; does not wait.
  */
 guint lodge_core_sweep(void);
+
+/**
+ * The same for one pool.
+ *
+ * Returns FALSE when it is proven that it has no core: nobody has its lock. TRUE while it has one, and
+ * when that cannot be found out, as without a file descriptor.
+ */
+gboolean lodge_core_sweep_pool(const char *pool);
