@@ -5,9 +5,14 @@
 #include "common/i18n.h"
 #include "common/lodge-error.h"
 
+#include <errno.h>
 #include <gio/gio.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
-#define LIMIT_MS 2000
+#define LIMIT_MS  2000
+/* Descriptors that asking takes: of two main contexts (GDBus has one), the socket, what is in between. */
+#define FDS_TAKEN 8
 
 typedef struct {
     const char *pool;
@@ -71,6 +76,28 @@ static gboolean on_limit(gpointer data)
     return G_SOURCE_REMOVE;
 }
 
+/* GLib ends a process that has no descriptor for a main context. It is more than is needed: other threads
+ * may take some meanwhile. */
+static gboolean has_descriptors(GError **error)
+{
+    int fds[FDS_TAKEN], count = 0, cause = 0;
+
+    while (count < FDS_TAKEN && cause == 0) {
+        fds[count] = eventfd(0, EFD_CLOEXEC);
+        cause = fds[count] < 0 ? errno : 0;
+        count += cause == 0;
+    }
+    while (count > 0) {
+        close(fds[--count]);
+    }
+    if (cause != 0) {
+        g_set_error(error, LODGE_ERROR, LODGE_ERROR_FAILED,
+                    _("asking the user's systemd takes %d descriptors, which are not left: %s"),
+                    FDS_TAKEN, g_strerror(cause));
+    }
+    return cause == 0;
+}
+
 /* Its own: nobody else's callbacks run meanwhile, on whatever thread this is. */
 static void ask(const char *address, Request *request)
 {
@@ -125,6 +152,9 @@ gboolean lodge_core_scope_start(const char *pool, GPid pid, GError **error)
 
     if (!address) {
         return TRUE;
+    }
+    if (!has_descriptors(error)) {
+        return FALSE;
     }
     ask(address, &request);
     cause = request.cause;
