@@ -39,14 +39,18 @@ struct hv_core {
     pthread_cond_t changed; /* by CLOCK_MONOTONIC: a machine's state, `lost`, or a staging slot */
     pthread_cond_t news;    /* `events_queued` or `closing` */
     pthread_cond_t told;    /* `telling` */
+    pthread_cond_t written; /* `writing` */
     /* Guarded by mutex. */
     gboolean lost, closing;
     guint64 serial;
-    GHashTable *calls;               /* CoreCall.serial -> CoreCall, on its caller's stack */
-    GHashTable *domains;             /* hv_domain.handle -> hv_domain, with a reference */
-    GQueue events_queued;            /* CoreEvent, owned */
-    guint slots;                     /* of staging that are in use, a bit each */
-    const struct hv_domain *telling; /* the events' thread is at its console; NULL: at none */
+    GHashTable *calls;                 /* CoreCall.serial -> CoreCall, on its caller's stack */
+    GHashTable *domains;               /* hv_domain.handle -> hv_domain, with a reference */
+    GQueue events_queued;              /* CoreEvent, owned */
+    guint slots;                       /* of staging that are in use, a bit each */
+    guint64 writes_asked, writes_done; /* of statistics; those up to the latter are answered */
+    gboolean writing;                  /* somebody is asking the core to */
+    int write_result;                  /* the last one's */
+    const struct hv_domain *telling;   /* the events' thread is at its console; NULL: at none */
 };
 
 struct hv_domain {

@@ -145,13 +145,41 @@ void hv_core_get_lock_lists(struct hv_core *core, struct hv_lock_lists *lists)
     close_report(&report);
 }
 
-int hv_core_write_stats(struct hv_core *core)
+static int write_stats(struct hv_core *core)
 {
     struct hv_op_request request;
 
     request.body.export = (struct hv_op_export){0};
     return core_result_of_younger(
         core_call(core, HV_OP_EXPORT, &request, sizeof(request.body.export), NULL, 0, NULL));
+}
+
+/* One at a time: each keeps a thread of the core. All who came while one was written share the next, for
+ * it begins after each of them has asked. */
+int hv_core_write_stats(struct hv_core *core)
+{
+    guint64 own, served;
+    int rc;
+
+    pthread_mutex_lock(&core->mutex);
+    own = ++core->writes_asked;
+    while (core->writing && core->writes_done < own) {
+        pthread_cond_wait(&core->written, &core->mutex);
+    }
+    if (core->writes_done < own) {
+        core->writing = TRUE;
+        served = core->writes_asked;
+        pthread_mutex_unlock(&core->mutex);
+        rc = write_stats(core);
+        pthread_mutex_lock(&core->mutex);
+        core->write_result = rc;
+        core->writes_done = served;
+        core->writing = FALSE;
+        pthread_cond_broadcast(&core->written);
+    }
+    rc = core->write_result;
+    pthread_mutex_unlock(&core->mutex);
+    return rc;
 }
 
 size_t hv_domain_get_stats(struct hv_domain *domain, struct hv_stat *stats, size_t max)

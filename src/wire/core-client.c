@@ -268,6 +268,7 @@ static void free_core(struct hv_core *core)
     pthread_cond_destroy(&core->changed);
     pthread_cond_destroy(&core->news);
     pthread_cond_destroy(&core->told);
+    pthread_cond_destroy(&core->written);
     pthread_mutex_destroy(&core->sending);
     pthread_mutex_destroy(&core->mutex);
     g_free(core);
@@ -296,6 +297,7 @@ static struct hv_core *new_core(const LodgeCoreEvents *events, gpointer user_dat
     init_changed(&core->changed);
     pthread_cond_init(&core->news, NULL);
     pthread_cond_init(&core->told, NULL);
+    pthread_cond_init(&core->written, NULL);
     g_queue_init(&core->events_queued);
     core->calls = g_hash_table_new(g_int64_hash, g_int64_equal);
     core->domains = g_hash_table_new(g_int64_hash, g_int64_equal);

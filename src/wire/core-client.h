@@ -14,6 +14,7 @@
  *     hv_domain_get_status() too. hv_domain_get_layout(), hv_domain_handle() and hv_domain_name() do not;
  *   - hv_guest_copy() of more than LODGE_CORE_COPY_BYTES is several copies: when one fails, those before
  *     it are done;
+ *   - of hv_core_write_stats() one at a time is asked; who comes meanwhile shares the next;
  *   - a machine that was created and neither unpaused nor kept is undone when the connection ends;
  *   - hv_domain_press_nmi() and hv_core_write_stats() are -ENOTSUP when the core is older than they are;
  *   - hv_core_create(), hv_core_destroy() and hv_domain_crash() are not here.

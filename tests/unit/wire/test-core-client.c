@@ -3,74 +3,19 @@
 #include "capture.h"
 #include "lib/tap.h"
 #include "lib/threads.h"
+#include "peer.h"
 
 #include "wire/core-client.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <hv/lock-stats.h>
-#include <hv/op.h>
 #include <hv/stat-pages.h>
 #include <sched.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-/* The other end: this thread is the core, and a second one asks. */
-static int core_end;
-static struct hv_core *core;
-static struct hv_op_request request;
-static struct hv_op_answer answer;
-
-static gint lost, states;
-
-static void on_lost(gpointer user_data)
-{
-    (void)user_data;
-    g_atomic_int_inc(&lost);
-}
-
-static void on_state(gpointer user_data, hv_handle handle, const struct hv_domain_status *status)
-{
-    (void)user_data, (void)handle, (void)status;
-    g_atomic_int_inc(&states);
-}
-
-static const LodgeCoreEvents events = {.state = on_state, .lost = on_lost};
-
-static bool hear(void)
-{
-    return recv(core_end, &request, sizeof(request), 0) >= (ssize_t)sizeof(request.header);
-}
-
-/* A message with @body bytes and a descriptor, which is closed, or -1. */
-static bool say(uint32_t op, uint64_t serial, int32_t result, size_t body, int fd)
-{
-    union {
-        struct cmsghdr header;
-        char room[CMSG_SPACE(sizeof(int))];
-    } control = {0};
-    struct iovec part = {&answer, sizeof(answer.header) + body};
-    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
-    bool sent;
-
-    answer.header = (struct hv_op_header){
-        .bytes = (uint32_t)part.iov_len, .op = op, .serial = serial, .result = result};
-    if (fd >= 0) {
-        message.msg_control = &control;
-        message.msg_controllen = sizeof(control);
-        control.header.cmsg_level = SOL_SOCKET;
-        control.header.cmsg_type = SCM_RIGHTS;
-        control.header.cmsg_len = CMSG_LEN(sizeof(int));
-        memcpy(CMSG_DATA(&control.header), &fd, sizeof(int));
-    }
-    sent = sendmsg(core_end, &message, MSG_NOSIGNAL) == (ssize_t)part.iov_len;
-    if (fd >= 0) {
-        close(fd);
-    }
-    return sent;
-}
 
 static int make_file(const void *data, size_t bytes, int seals)
 {
@@ -83,81 +28,19 @@ static int make_file(const void *data, size_t bytes, int seals)
     return fd;
 }
 
-static void *adopt(void *fd)
-{
-    return lodge_core_client_adopt(GPOINTER_TO_INT(fd), &events, NULL, NULL);
-}
-
-static void fill_welcome(void)
-{
-    answer.body.welcome = (struct hv_op_welcome){
-        .magic = HV_OP_MAGIC,
-        .version = HV_OP_VERSION,
-        .staging_bytes = HV_OP_STAGING_BYTES,
-        .epoch = 1,
-    };
-}
-
-static int make_staging_file(off_t bytes, int seals)
-{
-    int fd = memfd_create("staging", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    bool good = fd >= 0 && ftruncate(fd, bytes) == 0 && fcntl(fd, F_ADD_SEALS, seals) == 0;
-
-    return good ? fd : -1;
-}
-
-static int make_staging(void)
-{
-    return make_staging_file((off_t)HV_OP_STAGING_BYTES, F_SEAL_SHRINK);
-}
-
-/* Connect; HELLO is heard, and not answered yet. */
-static GThread *greet(void)
-{
-    int pair[2];
-    GThread *thread;
-
-    lost = states = 0;
-    capture_begin(G_MAXSIZE);
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) {
-        return NULL;
-    }
-    core_end = pair[1];
-    thread = g_thread_new("adopt", adopt, GINT_TO_POINTER(pair[0]));
-    return hear() && request.header.op == HV_OP_HELLO ? thread : NULL;
-}
-
-static bool begin(void)
-{
-    GThread *thread = greet();
-
-    fill_welcome();
-    if (!thread || !say(HV_OP_HELLO, 1, 0, sizeof(answer.body.welcome), make_staging())) {
-        return false;
-    }
-    core = g_thread_join(thread);
-    return core != NULL;
-}
-
-static void end(void)
-{
-    lodge_core_client_close(core);
-    close(core_end);
-}
-
 /* Welcomes that are none. */
 static void test_welcomes(void)
 {
     for (unsigned i = 0; i < 9; i++) {
-        GThread *thread = greet();
-        size_t body = sizeof(answer.body.welcome);
-        int fd = make_staging();
+        GThread *thread = peer_greet();
+        size_t body = sizeof(peer.answer.body.welcome);
+        int fd = peer_make_staging();
 
         TAP_OK(thread);
-        fill_welcome();
-        answer.body.welcome.magic += i == 0;
-        answer.body.welcome.version += i == 1;
-        answer.body.welcome.staging_bytes += i == 2;
+        peer_fill_welcome();
+        peer.answer.body.welcome.magic += i == 0;
+        peer.answer.body.welcome.version += i == 1;
+        peer.answer.body.welcome.staging_bytes += i == 2;
         body -= i == 3;
         if (i == 4) {
             close(fd);
@@ -165,13 +48,13 @@ static void test_welcomes(void)
         }
         if (i >= 7) { /* a write to it would end us, now or later */
             close(fd);
-            fd = i == 7 ? make_staging_file((off_t)HV_OP_STAGING_BYTES - 1, F_SEAL_SHRINK)
-                        : make_staging_file((off_t)HV_OP_STAGING_BYTES, F_SEAL_GROW);
+            fd = i == 7 ? peer_make_staging_file((off_t)HV_OP_STAGING_BYTES - 1, F_SEAL_SHRINK)
+                        : peer_make_staging_file((off_t)HV_OP_STAGING_BYTES, F_SEAL_GROW);
             TAP_OK(fd >= 0);
         }
-        TAP_OK(say(i == 5 ? HV_OP_LIST : HV_OP_HELLO, 1, i == 6 ? -EPERM : 0, body, fd));
+        TAP_OK(peer_say(i == 5 ? HV_OP_LIST : HV_OP_HELLO, 1, i == 6 ? -EPERM : 0, body, fd));
         TAP_OK(g_thread_join(thread) == NULL);
-        close(core_end);
+        close(peer.fd);
     }
 }
 
@@ -224,13 +107,14 @@ static void *create(void *context)
 
 static struct hv_domain *make(void)
 {
-    GThread *thread = g_thread_new("create", create, core);
+    GThread *thread = g_thread_new("create", create, peer.core);
 
-    memset(&answer.body.made, 0, sizeof(answer.body.made));
-    answer.body.made.handle = 0x10001;
-    memset(answer.body.made.name, 'n', sizeof(answer.body.made.name)); /* without an end */
-    if (!hear() || request.header.op != HV_OP_CREATE ||
-        !say(HV_OP_CREATE, request.header.serial, 0, sizeof(answer.body.made), -1)) {
+    memset(&peer.answer.body.made, 0, sizeof(peer.answer.body.made));
+    peer.answer.body.made.handle = 0x10001;
+    memset(peer.answer.body.made.name, 'n',
+           sizeof(peer.answer.body.made.name)); /* without an end */
+    if (!peer_hear() || peer.request.header.op != HV_OP_CREATE ||
+        !peer_say(HV_OP_CREATE, peer.request.header.serial, 0, sizeof(peer.answer.body.made), -1)) {
         return NULL;
     }
     return g_thread_join(thread);
@@ -244,45 +128,45 @@ static void test_answers(void)
         GThread *thread;
         uint64_t serial;
 
-        TAP_OK(begin());
+        TAP_OK(peer_begin());
         domain = make();
         TAP_OK(domain);
         TAP_EQ(strlen(hv_domain_name(domain)), 63u);
         thread = g_thread_new("pause", pause_domain, domain);
-        TAP_OK(hear() && request.header.op == HV_OP_PAUSE);
-        serial = request.header.serial;
-        memset(&answer.body, 0, sizeof(answer.body));
+        TAP_OK(peer_hear() && peer.request.header.op == HV_OP_PAUSE);
+        serial = peer.request.header.serial;
+        memset(&peer.answer.body, 0, sizeof(peer.answer.body));
         switch (i) {
         case 0: /* of another */
-            TAP_OK(say(HV_OP_PAUSE, serial + 1, 0, 0, -1));
+            TAP_OK(peer_say(HV_OP_PAUSE, serial + 1, 0, 0, -1));
             break;
         case 1:
-            TAP_OK(say(HV_OP_RESET, serial, 0, 0, -1));
+            TAP_OK(peer_say(HV_OP_RESET, serial, 0, 0, -1));
             break;
         case 2: /* longer than it may be, and shorter */
-            TAP_OK(say(HV_OP_PAUSE, serial, 0, 8, -1));
+            TAP_OK(peer_say(HV_OP_PAUSE, serial, 0, 8, -1));
             break;
         case 3:
-            TAP_OK(say(HV_OP_PAUSE, serial, -EBUSY, 0, -1));
+            TAP_OK(peer_say(HV_OP_PAUSE, serial, -EBUSY, 0, -1));
             break;
         case 4: /* neither good nor an errno */
-            TAP_OK(say(HV_OP_PAUSE, serial, 1, 0, -1));
+            TAP_OK(peer_say(HV_OP_PAUSE, serial, 1, 0, -1));
             break;
         case 5: /* events: one of no kind, one too short, one that says too much */
-            TAP_OK(say(HV_OP_PAUSE, 0, 0, 0, -1));
+            TAP_OK(peer_say(HV_OP_PAUSE, 0, 0, 0, -1));
             break;
         case 6:
-            TAP_OK(say(HV_OP_STATE, 0, 0, sizeof(struct hv_op_state) - 1, -1));
+            TAP_OK(peer_say(HV_OP_STATE, 0, 0, sizeof(struct hv_op_state) - 1, -1));
             break;
         default:
-            answer.body.console.bytes = HV_OP_CONSOLE_BYTES;
-            TAP_OK(say(HV_OP_CONSOLE, 0, 0, offsetof(struct hv_op_console, data) + 1, -1));
+            peer.answer.body.console.bytes = HV_OP_CONSOLE_BYTES;
+            TAP_OK(peer_say(HV_OP_CONSOLE, 0, 0, offsetof(struct hv_op_console, data) + 1, -1));
             break;
         }
         TAP_EQ(GPOINTER_TO_INT(g_thread_join(thread)), -ENOTCONN);
-        TAP_AWAIT(g_atomic_int_get(&lost) == 1);
+        TAP_AWAIT(g_atomic_int_get(&peer.lost) == 1);
         hv_domain_put(domain);
-        end();
+        peer_end();
     }
 }
 
@@ -302,14 +186,15 @@ static void test_refusal(void)
 {
     GThread *thread;
 
-    TAP_OK(begin());
-    thread = g_thread_new("create", create_refused, core);
-    TAP_OK(hear() && request.header.op == HV_OP_CREATE);
-    memset(answer.body.refusal.why, 'w', sizeof(answer.body.refusal.why));
-    TAP_OK(say(HV_OP_CREATE, request.header.serial, -EBUSY, sizeof(answer.body.refusal), -1));
+    TAP_OK(peer_begin());
+    thread = g_thread_new("create", create_refused, peer.core);
+    TAP_OK(peer_hear() && peer.request.header.op == HV_OP_CREATE);
+    memset(peer.answer.body.refusal.why, 'w', sizeof(peer.answer.body.refusal.why));
+    TAP_OK(peer_say(HV_OP_CREATE, peer.request.header.serial, -EBUSY,
+                    sizeof(peer.answer.body.refusal), -1));
     TAP_EQ(GPOINTER_TO_INT(g_thread_join(thread)), -EBUSY);
-    TAP_EQ(strlen(refused_why), sizeof(answer.body.refusal.why));
-    end();
+    TAP_EQ(strlen(refused_why), sizeof(peer.answer.body.refusal.why));
+    peer_end();
 }
 
 static gint listed;
@@ -322,12 +207,13 @@ static void *list(void *context)
 
 static bool tell_listing(uint32_t count, uint64_t first, uint64_t step)
 {
-    answer.body.listing = (struct hv_op_listing){.count = count};
+    peer.answer.body.listing = (struct hv_op_listing){.count = count};
     for (unsigned i = 0; i < HV_OP_LISTED_MAX; i++) {
-        answer.body.listing.listed[i].handle = first + i * step;
+        peer.answer.body.listing.listed[i].handle = first + i * step;
     }
-    return hear() && request.header.op == HV_OP_LIST &&
-           say(HV_OP_LIST, request.header.serial, 0, sizeof(answer.body.listing), -1);
+    return peer_hear() && peer.request.header.op == HV_OP_LIST &&
+           peer_say(HV_OP_LIST, peer.request.header.serial, 0, sizeof(peer.answer.body.listing),
+                    -1);
 }
 
 /* In parts, as many as there are; but not without an end, nor more than a message has room for. */
@@ -344,30 +230,30 @@ static void test_listing(void)
         {HV_OP_LISTED_MAX + 1, HV_OP_LISTED_MAX + 1, 1, HV_OP_LISTED_MAX},
     };
 
-    TAP_OK(begin());
+    TAP_OK(peer_begin());
     for (unsigned i = 0; i < HV_ARRAY_LEN(parts); i++) {
         GThread *thread;
 
         g_atomic_int_set(&listed, -1);
-        thread = g_thread_new("list", list, core);
+        thread = g_thread_new("list", list, peer.core);
         TAP_OK(tell_listing(HV_OP_LISTED_MAX, 1, 1));
         TAP_OK(tell_listing(parts[i].count, parts[i].first, parts[i].step));
         TAP_AWAIT(g_atomic_int_get(&listed) == parts[i].listed);
         g_thread_join(thread);
     }
-    end();
+    peer_end();
 }
 
 static bool write_output(uint64_t handle, uint64_t position, const char *text)
 {
-    struct hv_op_console *console = &answer.body.console;
+    struct hv_op_console *console = &peer.answer.body.console;
 
     memset(console, 0, sizeof(*console));
     console->handle = handle;
     console->position = position;
     console->bytes = (uint32_t)strlen(text);
     memcpy(console->data, text, strlen(text));
-    return say(HV_OP_CONSOLE, 0, 0, offsetof(struct hv_op_console, data) + strlen(text), -1);
+    return peer_say(HV_OP_CONSOLE, 0, 0, offsetof(struct hv_op_console, data) + strlen(text), -1);
 }
 
 /* Sent again, it is taken once; lost, it is left out; of no machine, it is nobody's. */
@@ -375,23 +261,23 @@ static void test_output(void)
 {
     struct hv_domain *domain;
 
-    TAP_OK(begin());
+    TAP_OK(peer_begin());
     domain = make();
     TAP_OK(domain);
     TAP_OK(write_output(0x10001, 0, "abcd"));
-    TAP_OK(hear() && request.header.op == HV_OP_ACCEPT);
-    TAP_EQ(request.body.accept.position, 4u);
+    TAP_OK(peer_hear() && peer.request.header.op == HV_OP_ACCEPT);
+    TAP_EQ(peer.request.body.accept.position, 4u);
     TAP_OK(write_output(0x10001, 2, "cdef"));
-    TAP_OK(hear());
-    TAP_EQ(request.body.accept.position, 6u);
+    TAP_OK(peer_hear());
+    TAP_EQ(peer.request.body.accept.position, 6u);
     TAP_OK(write_output(0x99999, 0, "nobody's"));
     TAP_OK(write_output(0x10001, 0, "abc"));
     TAP_OK(write_output(0x10001, 100, "xyz"));
-    TAP_OK(hear());
-    TAP_EQ(request.body.accept.position, 103u);
+    TAP_OK(peer_hear());
+    TAP_EQ(peer.request.body.accept.position, 103u);
     TAP_OK(capture_is("abcdefxyz"));
     hv_domain_put(domain);
-    end();
+    peer_end();
 }
 
 /* As much as may wait for somebody to take it, from @position on. */
@@ -413,7 +299,7 @@ static void test_output_beyond(void)
 {
     struct hv_domain *domain;
 
-    TAP_OK(begin());
+    TAP_OK(peer_begin());
     capture_set_room(0);
     domain = make();
     TAP_OK(domain);
@@ -421,14 +307,14 @@ static void test_output_beyond(void)
     capture_set_room(G_MAXSIZE);
     hv_domain_console_writable(domain);
     do {
-        TAP_OK(hear() && request.header.op == HV_OP_ACCEPT);
-    } while (request.body.accept.position < HV_OP_CONSOLE_WINDOW);
+        TAP_OK(peer_hear() && peer.request.header.op == HV_OP_ACCEPT);
+    } while (peer.request.body.accept.position < HV_OP_CONSOLE_WINDOW);
     capture_set_room(0);
     TAP_OK(fill_window(HV_OP_CONSOLE_WINDOW));
     TAP_OK(write_output(0x10001, UINT64_C(2) * HV_OP_CONSOLE_WINDOW, "y"));
-    TAP_AWAIT(g_atomic_int_get(&lost) == 1);
+    TAP_AWAIT(g_atomic_int_get(&peer.lost) == 1);
     hv_domain_put(domain);
-    end();
+    peer_end();
 }
 
 static gint taken_at_detach;
@@ -460,7 +346,7 @@ static void test_detach(void)
     GThread *detacher, *attacher;
 
     taken_at_detach = -1;
-    TAP_OK(begin());
+    TAP_OK(peer_begin());
     console_of_made = &capture_slow_ops;
     domain = make();
     console_of_made = &capture_ops;
@@ -469,27 +355,28 @@ static void test_detach(void)
     TAP_AWAIT(capture_slow_begun());
     detacher = g_thread_new("detach", detach, domain);
     attacher = g_thread_new("attach", attach, domain);
-    TAP_OK(hear() && request.header.op == HV_OP_ATTACH);
+    TAP_OK(peer_hear() && peer.request.header.op == HV_OP_ATTACH);
     /* Time for one that does not wait. */
     for (unsigned i = 0; i < 1000 && g_atomic_int_get(&taken_at_detach) < 0; i++) {
         sched_yield();
     }
-    memset(&answer.body.refusal, 0, sizeof(answer.body.refusal));
-    TAP_OK(say(HV_OP_ATTACH, request.header.serial, -ENOENT, sizeof(answer.body.refusal), -1));
+    memset(&peer.answer.body.refusal, 0, sizeof(peer.answer.body.refusal));
+    TAP_OK(peer_say(HV_OP_ATTACH, peer.request.header.serial, -ENOENT,
+                    sizeof(peer.answer.body.refusal), -1));
     capture_slow_go();
     TAP_EQ(GPOINTER_TO_INT(g_thread_join(attacher)), -ENOENT);
     g_thread_join(detacher);
     TAP_EQ(g_atomic_int_get(&taken_at_detach), 3);
-    TAP_OK(hear() && request.header.op == HV_OP_ACCEPT);
+    TAP_OK(peer_hear() && peer.request.header.op == HV_OP_ACCEPT);
     TAP_OK(write_output(0x10001, 3, "owed"));
     hv_domain_console_writable(domain);
-    answer.body.state = (struct hv_op_state){0x10001, {.state = HV_DOMAIN_STATE_GONE}};
-    TAP_OK(say(HV_OP_STATE, 0, 0, sizeof(answer.body.state), -1));
-    TAP_AWAIT(g_atomic_int_get(&states) == 1);
+    peer.answer.body.state = (struct hv_op_state){0x10001, {.state = HV_DOMAIN_STATE_GONE}};
+    TAP_OK(peer_say(HV_OP_STATE, 0, 0, sizeof(peer.answer.body.state), -1));
+    TAP_AWAIT(g_atomic_int_get(&peer.states) == 1);
     TAP_EQ(capture_slow_taken(), 3);
     TAP_OK(capture_is(""));
     hv_domain_put(domain);
-    end();
+    peer_end();
 }
 
 #define ALL_SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
@@ -512,7 +399,7 @@ static void *read_locks(void *context)
 
     *lists = (struct hv_lock_lists){
         .stats = stats, .stat_max = room, .histograms = histograms, .histogram_max = room};
-    hv_core_get_lock_lists(core, lists);
+    hv_core_get_lock_lists(peer.core, lists);
     return NULL;
 }
 
@@ -522,10 +409,10 @@ static bool report(const struct hv_op_stats_list *list, size_t bytes, int seals,
     GThread *thread = g_thread_new("read", read_locks, lists_out);
     bool sent;
 
-    sent = hear() && request.header.op == HV_OP_STATS;
-    answer.body.stats = *list;
-    sent = sent && say(HV_OP_STATS, request.header.serial, 0, sizeof(*list),
-                       make_file(&file, bytes, seals));
+    sent = peer_hear() && peer.request.header.op == HV_OP_STATS;
+    peer.answer.body.stats = *list;
+    sent = sent && peer_say(HV_OP_STATS, peer.request.header.serial, 0, sizeof(*list),
+                            make_file(&file, bytes, seals));
     g_thread_join(thread);
     return sent;
 }
@@ -550,7 +437,7 @@ static void test_report(void)
     struct hv_op_stats_list list = good;
     struct hv_lock_lists lists;
 
-    TAP_OK(begin());
+    TAP_OK(peer_begin());
     fill_file();
     TAP_OK(report(&good, sizeof(file), ALL_SEALS, &lists));
     TAP_EQ(lists.stat_count, 2u);
@@ -594,7 +481,60 @@ static void test_report(void)
     file.first.buckets = UINT32_MAX;
     TAP_OK(report(&good, sizeof(file), ALL_SEALS, &lists));
     TAP_EQ(lists.histogram_count, 0u);
-    end();
+    peer_end();
+}
+
+static gint asking, written;
+
+static void *write_stats(void *context)
+{
+    int rc;
+
+    g_atomic_int_inc(&asking);
+    rc = hv_core_write_stats(context);
+    g_atomic_int_inc(&written);
+    return GINT_TO_POINTER(rc);
+}
+
+static bool is_asked(void)
+{
+    char first;
+
+    return recv(peer.fd, &first, sizeof(first), MSG_PEEK | MSG_DONTWAIT) >= 0;
+}
+
+/* However many want them written: one question at a time, and nobody has what began before he asked. */
+static void test_write_stats(void)
+{
+    GThread *threads[4];
+    unsigned questions = 0;
+
+    asking = written = 0;
+    TAP_OK(peer_begin());
+    threads[0] = g_thread_new("write", write_stats, peer.core);
+    while (g_atomic_int_get(&written) < (gint)HV_ARRAY_LEN(threads)) {
+        if (!is_asked()) {
+            sched_yield();
+            continue;
+        }
+        TAP_OK(peer_hear() && peer.request.header.op == HV_OP_EXPORT);
+        for (unsigned i = 1; questions == 0 && i < HV_ARRAY_LEN(threads); i++) {
+            threads[i] = g_thread_new("write", write_stats, peer.core);
+        }
+        TAP_AWAIT(g_atomic_int_get(&asking) == (gint)HV_ARRAY_LEN(threads));
+        for (unsigned i = 0; i < 1000; i++) { /* time for one that does not wait */
+            TAP_OK(!is_asked());
+            sched_yield();
+        }
+        questions++;
+        TAP_OK(peer_say(HV_OP_EXPORT, peer.request.header.serial, 0, 0, -1));
+    }
+    TAP_OK(questions >= 2 && questions <= HV_ARRAY_LEN(threads));
+    tap_note("%u questions for %zu callers", questions, HV_ARRAY_LEN(threads));
+    for (unsigned i = 0; i < HV_ARRAY_LEN(threads); i++) {
+        TAP_EQ(GPOINTER_TO_INT(g_thread_join(threads[i])), 0);
+    }
+    peer_end();
 }
 
 int main(int argc, char **argv)
@@ -609,6 +549,7 @@ int main(int argc, char **argv)
         {"wire.core-client.output-beyond", test_output_beyond},
         {"wire.core-client.detach", test_detach},
         {"wire.core-client.report", test_report},
+        {"wire.core-client.write-stats", test_write_stats},
     };
     return tap_run(argc, argv, cases, HV_ARRAY_LEN(cases));
 }
