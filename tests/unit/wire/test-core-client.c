@@ -58,29 +58,6 @@ static void test_welcomes(void)
     }
 }
 
-static void *write_stats(void *context)
-{
-    return GINT_TO_POINTER(hv_core_write_stats(context));
-}
-
-/* What is younger than the core is refused by it as no operation, and nothing else ends by that. */
-static void test_older_core(void)
-{
-    TAP_OK(begin());
-    for (unsigned i = 0; i < 2; i++) {
-        GThread *thread = g_thread_new("write", write_stats, core);
-
-        TAP_OK(hear() && request.header.op == HV_OP_EXPORT);
-        memset(&answer.body, 0, sizeof(answer.body));
-        TAP_OK(i == 0 ? say(HV_OP_EXPORT, request.header.serial, -EPROTO,
-                            sizeof(answer.body.refusal), -1)
-                      : say(HV_OP_EXPORT, request.header.serial, 0, 0, -1));
-        TAP_EQ(GPOINTER_TO_INT(g_thread_join(thread)), i == 0 ? -ENOTSUP : 0);
-    }
-    TAP_EQ(g_atomic_int_get(&lost), 0);
-    end();
-}
-
 static void *pause_domain(void *domain)
 {
     return GINT_TO_POINTER(hv_domain_pause(domain));
@@ -501,6 +478,24 @@ static bool is_asked(void)
     char first;
 
     return recv(peer.fd, &first, sizeof(first), MSG_PEEK | MSG_DONTWAIT) >= 0;
+}
+
+/* What is younger than the core is refused by it as no operation, and nothing else ends by that. */
+static void test_older_core(void)
+{
+    TAP_OK(peer_begin());
+    for (unsigned i = 0; i < 2; i++) {
+        GThread *thread = g_thread_new("write", write_stats, peer.core);
+
+        TAP_OK(peer_hear() && peer.request.header.op == HV_OP_EXPORT);
+        memset(&peer.answer.body, 0, sizeof(peer.answer.body));
+        TAP_OK(i == 0 ? peer_say(HV_OP_EXPORT, peer.request.header.serial, -EPROTO,
+                                 sizeof(peer.answer.body.refusal), -1)
+                      : peer_say(HV_OP_EXPORT, peer.request.header.serial, 0, 0, -1));
+        TAP_EQ(GPOINTER_TO_INT(g_thread_join(thread)), i == 0 ? -ENOTSUP : 0);
+    }
+    TAP_EQ(g_atomic_int_get(&peer.lost), 0);
+    peer_end();
 }
 
 /* However many want them written: one question at a time, and nobody has what began before he asked. */
