@@ -15,6 +15,7 @@ typedef struct {
 } Group;
 
 struct _LodgeFdGroups {
+    guint fds_max; /* set at creation */
     GMutex mutex;
     GPtrArray *all; /* guarded by mutex; of Group */
 };
@@ -28,10 +29,11 @@ static void free_group(gpointer data)
     g_free(group);
 }
 
-LodgeFdGroups *lodge_fd_groups_new(void)
+LodgeFdGroups *lodge_fd_groups_new(guint fds_max)
 {
     LodgeFdGroups *groups = g_new0(LodgeFdGroups, 1);
 
+    groups->fds_max = fds_max;
     g_mutex_init(&groups->mutex);
     groups->all = g_ptr_array_new_with_free_func(free_group);
     return groups;
@@ -58,7 +60,7 @@ static Group *find_locked(LodgeFdGroups *groups, const guint8 *uuid, const char 
     return NULL;
 }
 
-/* Descriptors that @owner has given, but for those of @except. */
+/* Descriptors that @owner has given (NULL: that all have), but for those of @except. */
 static guint count_locked(LodgeFdGroups *groups, gconstpointer owner, const Group *except)
 {
     guint count = 0;
@@ -66,7 +68,7 @@ static guint count_locked(LodgeFdGroups *groups, gconstpointer owner, const Grou
     for (guint i = 0; i < groups->all->len; i++) {
         const Group *group = groups->all->pdata[i];
 
-        if (group->owner == owner && group != except) {
+        if ((!owner || group->owner == owner) && group != except) {
             count += (guint)g_unix_fd_list_get_length(group->fds);
         }
     }
@@ -77,13 +79,14 @@ gboolean lodge_fd_groups_put(LodgeFdGroups *groups, gconstpointer owner, const g
                              const char *name, GUnixFDList *fds, GError **error)
 {
     guint more = (guint)g_unix_fd_list_get_length(fds);
+    gboolean fits, fits_all;
     Group *group, *old;
-    gboolean fits;
 
     g_mutex_lock(&groups->mutex);
     old = find_locked(groups, uuid, name);
     fits = count_locked(groups, owner, old) + more <= LODGE_FD_GROUPS_FDS_MAX;
-    if (fits) {
+    fits_all = count_locked(groups, NULL, old) + more <= groups->fds_max;
+    if (fits && fits_all) {
         if (old) {
             g_ptr_array_remove_fast(groups->all, old);
         }
@@ -93,10 +96,18 @@ gboolean lodge_fd_groups_put(LodgeFdGroups *groups, gconstpointer owner, const g
         g_ptr_array_add(groups->all, group);
     }
     g_mutex_unlock(&groups->mutex);
-    return fits || lodge_error_refuse(error,
-                                      _("The descriptor group “%s” is too much: one connection can "
-                                        "give %u descriptors; close it, and open another"),
-                                      name, LODGE_FD_GROUPS_FDS_MAX);
+    if (!fits) {
+        return lodge_error_refuse(error,
+                                  _("The descriptor group “%s” is too much: one connection can "
+                                    "give %u descriptors; close it, and open another"),
+                                  name, LODGE_FD_GROUPS_FDS_MAX);
+    }
+    return fits_all ||
+           lodge_error_refuse(error,
+                              _("The descriptor group “%s” is too much: all connections together "
+                                "can give %u descriptors, a quarter of virtlodged's open files; "
+                                "close some, or raise that limit (ulimit -n)"),
+                              name, groups->fds_max);
 }
 
 GUnixFDList *lodge_fd_groups_get(LodgeFdGroups *groups, const guint8 *uuid, const char *name)

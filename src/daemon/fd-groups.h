@@ -19,7 +19,8 @@
 
 typedef struct _LodgeFdGroups LodgeFdGroups;
 
-LodgeFdGroups *lodge_fd_groups_new(void);
+/** @fds_max  descriptors that all connections together may have given. */
+LodgeFdGroups *lodge_fd_groups_new(guint fds_max);
 void lodge_fd_groups_free(LodgeFdGroups *groups);
 
 /**
@@ -29,7 +30,7 @@ void lodge_fd_groups_free(LodgeFdGroups *groups);
  * @name   a line of UTF-8 of at most LODGE_FD_GROUP_NAME_BYTES_MAX; copied.
  * @fds    a reference is taken.
  *
- * Returns FALSE with LODGE_ERROR_INPUT when the connection would have given too many.
+ * Returns FALSE with LODGE_ERROR_INPUT when the connection, or all together, would have given too many.
  */
 gboolean lodge_fd_groups_put(LodgeFdGroups *groups, gconstpointer owner, const guint8 *uuid,
                              const char *name, GUnixFDList *fds, GError **error);

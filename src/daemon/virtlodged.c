@@ -20,17 +20,22 @@
 #include <locale.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define WORKERS      16
-#define TIMEOUT_MOST 86400
+#define WORKERS        16
+#define TIMEOUT_MOST   86400
+
+/* Of the open files, what clients' descriptors may take up. */
+#define FD_GROUPS_PART 4
 
 typedef struct {
     LodgeDaemon daemon;
     GPtrArray *listeners;
     char *folder;
     int lock;
+    guint open_files; /* the most */
     GThread *starter;
     /* Options. */
     char *folder_option;
@@ -68,6 +73,23 @@ static gboolean parse_options(Program *program, int argc, char **argv, GError **
     }
     program->daemon.timeout_s = (guint)program->timeout;
     return TRUE;
+}
+
+/* Connections, cores and clients' descriptors take many; nothing here is by select(). */
+static gboolean raise_open_files(Program *program, GError **error)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+        limit.rlim_cur = limit.rlim_max;
+        if (setrlimit(RLIMIT_NOFILE, &limit) == 0) {
+            program->open_files = (guint)MIN(limit.rlim_cur, G_MAXINT);
+            return TRUE;
+        }
+    }
+    g_set_error(error, LODGE_ERROR, LODGE_ERROR_FAILED,
+                _("Cannot raise the limit of open files: %s"), g_strerror(errno));
+    return FALSE;
 }
 
 static gboolean make_folder(Program *program, GError **error)
@@ -133,7 +155,7 @@ static gboolean load(Program *program, GError **error)
         return FALSE;
     }
     daemon->hub = lodge_event_hub_new();
-    daemon->fds = lodge_fd_groups_new();
+    daemon->fds = lodge_fd_groups_new(program->open_files / FD_GROUPS_PART);
     daemon->machines = lodge_machines_new(daemon->store, daemon->live, daemon->hub, daemon->fds);
     daemon->workers = g_thread_pool_new(lodge_dispatch_run, NULL, WORKERS, FALSE, error);
     return daemon->workers && lodge_machines_load(daemon->machines, error);
@@ -197,8 +219,8 @@ static gboolean serve(Program *program, GError **error)
 {
     LodgeDaemon *daemon = &program->daemon;
 
-    if (!make_folder(program, error) || !take_lock(program, error) || !load(program, error) ||
-        !lodge_thread_reserve(error)) {
+    if (!raise_open_files(program, error) || !make_folder(program, error) ||
+        !take_lock(program, error) || !load(program, error) || !lodge_thread_reserve(error)) {
         return FALSE;
     }
     /* Before anybody can see that we are there. */
