@@ -143,6 +143,7 @@ static LodgeCore *complete(LodgeCore *core)
         if (!core->pages) {
             g_warning("%s", error->message);
         }
+        lodge_core_client_close_stats(core->core);
     }
     return core->core ? lodge_core_ref(core) : NULL;
 }

@@ -253,14 +253,20 @@ void core_copy_why(int rc, const struct hv_op_answer *answer, char *why, size_t 
 
 /* ---- connecting ---- */
 
+void lodge_core_client_close_stats(struct hv_core *core)
+{
+    if (core->stat_fd >= 0) {
+        close(core->stat_fd);
+        core->stat_fd = -1;
+    }
+}
+
 static void free_core(struct hv_core *core)
 {
     if (core->staging) {
         munmap(core->staging, HV_OP_STAGING_BYTES);
     }
-    if (core->stat_fd >= 0) {
-        close(core->stat_fd);
-    }
+    lodge_core_client_close_stats(core);
     g_clear_object(&core->socket);
     g_queue_clear_full(&core->events_queued, core_event_free);
     g_hash_table_unref(core->calls);

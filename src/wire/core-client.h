@@ -58,6 +58,9 @@ struct hv_core *lodge_core_client_adopt(int fd, const LodgeCoreEvents *events, g
  */
 void lodge_core_client_close(struct hv_core *core);
 
+/** Close hv_core_stat_fd(), which is -1 from then on: it is mapped. Before other threads use the core. */
+void lodge_core_client_close_stats(struct hv_core *core);
+
 /* How the core said it is, when it gave the lease. */
 typedef struct {
     guint64 epoch;         /* leases that there were, with this one */

@@ -230,6 +230,8 @@ static void test_stats(void)
     count = hv_core_get_lock_stats(core, stats, room);
     TAP_OK(find_stat(stats, count, "lock.0.class"));
     TAP_OK(hv_core_stat_fd(core) >= 0);
+    lodge_core_client_close_stats(core);
+    TAP_EQ(hv_core_stat_fd(core), -1);
     hv_core_get_lock_lists(core, &lists);
     TAP_OK(lists.stat_count > 10 && lists.histogram_count > 0);
     lists.stats = stats;
