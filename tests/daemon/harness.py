@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A virtlodged of one's own, on private folders, and TAP for the cases that use it."""
+import contextlib
 import os
 import pathlib
 import pty
@@ -173,13 +174,23 @@ class Daemon:
         """Process ids of the cores that serve in this folder."""
         return cores_of(self.folder / 'run')
 
+    def processes(self):
+        """All that have this folder's environment, whoever has started them."""
+        own, found = f'XDG_RUNTIME_DIR={self.folder}/run\0'.encode(), []
+        for path in pathlib.Path('/proc').glob('[0-9]*/environ'):
+            with contextlib.suppress(OSError):
+                if own in path.read_bytes():
+                    found.append(int(path.parent.name))
+        return found
+
     def remove(self):
         if self.process and self.process.poll() is None:
             self.process.kill()
             self.process.wait()
-        # Machines, and cores with them, outlive the daemon.
-        for core in self.cores():
-            os.kill(core, signal.SIGKILL)
+        # Machines, and cores with them, outlive the daemon: those too that it was just starting.
+        for process in self.processes():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
         shutil.rmtree(self.folder)
 
     def __enter__(self):
