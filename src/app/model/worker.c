@@ -7,6 +7,12 @@ typedef struct {
     GTaskThreadFunc function;
 } Work;
 
+static gboolean let_go(gpointer task)
+{
+    g_object_unref(task);
+    return G_SOURCE_REMOVE;
+}
+
 static void run(gpointer data, gpointer user_data)
 {
     Work *work = data;
@@ -15,7 +21,8 @@ static void run(gpointer data, gpointer user_data)
     (void)user_data;
     work->function(task, g_task_get_source_object(task), g_task_get_task_data(task),
                    g_task_get_cancellable(task));
-    g_object_unref(task);
+    /* It may be the last one, and the source object's too: that ends where it was made. */
+    g_idle_add_full(G_PRIORITY_DEFAULT, let_go, task, NULL);
     g_free(work);
 }
 
