@@ -317,6 +317,15 @@ static bool output_comes_first_locked(struct hv_roster_entry *entry)
     return hv_console_ring_owes(entry->console, entry->barrier);
 }
 
+/* What does not run has no more to say, so all that it wrote can be waited for. It may have run when the
+ * barrier was set: the last words are then behind that, and before what the status says of it. */
+static bool last_words_come_first_locked(struct hv_roster_entry *entry,
+                                         const struct hv_op_status *status)
+{
+    return entry->console && status->state != HV_DOMAIN_STATE_RUNNING &&
+           hv_console_ring_owes(entry->console, hv_console_ring_written(entry->console));
+}
+
 static bool take_state_locked(struct hv_roster_entry *entry, struct hv_op_state *event)
 {
     /* In this order: a change after the look at the count is told by the next look. */
@@ -325,10 +334,14 @@ static bool take_state_locked(struct hv_roster_entry *entry, struct hv_op_state 
     if (changes == entry->told || output_comes_first_locked(entry)) {
         return false;
     }
+    HV_RACE("roster.state.output-told");
+    hv_answer_status(entry->domain, &event->status);
+    if (last_words_come_first_locked(entry, &event->status)) {
+        return false;
+    }
     entry->told = changes;
     entry->changing = false;
     event->handle = entry->handle.v;
-    hv_answer_status(entry->domain, &event->status);
     return true;
 }
 
