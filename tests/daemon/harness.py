@@ -175,7 +175,7 @@ class Daemon:
         return cores_of(self.folder / 'run')
 
     def processes(self):
-        """All that have this folder's environment, whoever has started them."""
+        """All that have this folder's environment, whoever has started them; cores show theirs to root."""
         own, found = f'XDG_RUNTIME_DIR={self.folder}/run\0'.encode(), []
         for path in pathlib.Path('/proc').glob('[0-9]*/environ'):
             with contextlib.suppress(OSError):
@@ -188,7 +188,7 @@ class Daemon:
             self.process.kill()
             self.process.wait()
         # Machines, and cores with them, outlive the daemon: those too that it was just starting.
-        for process in self.processes():
+        for process in {*self.cores(), *self.processes()}:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process, signal.SIGKILL)
         shutil.rmtree(self.folder)
