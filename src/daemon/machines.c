@@ -403,12 +403,13 @@ static void settle(LodgeMachines *machines, LodgeLiveRecord *record, const Lodge
                    const GError *cause)
 {
     g_autoptr(LodgeLiveRecord) owned = record;
+    const char *why = cause ? cause->message : "";
 
     if (is_gone(record->config, core, cause)) {
-        g_message(_("“%s” does not run any more: %s"), record->config->name, cause->message);
+        g_message(_("“%s” does not run any more: %s"), record->config->name, why);
         lodge_machines_forget(machines, record->id);
     } else {
-        g_warning(_("“%s” may run, and cannot be found: %s"), record->config->name, cause->message);
+        g_warning(_("“%s” may run, and cannot be found: %s"), record->config->name, why);
         g_ptr_array_add(machines->missing, g_steal_pointer(&owned));
     }
 }
